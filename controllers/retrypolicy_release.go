@@ -1,0 +1,111 @@
+/*
+Copyright 2026 The rabbitmq-retry-operator Authors.
+SPDX-License-Identifier: Apache-2.0
+*/
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
+	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
+)
+
+// Reasons of events.
+const (
+	eventApplied    = "TopologyApplied"
+	eventFailed     = "ApplyFailed"
+	eventReleased   = "Released"
+	eventLeftBehind = "LeftBehind"
+)
+
+// release lets a deleted policy go: when nothing of it is left to do, when its vhost is
+// gone, or when its broker has been out of reach for too long.
+func (r *RetryPolicyReconciler) release(ctx context.Context, s *scope) (bool, error) {
+	failingSince := r.pace.failing(s.policy, s.now, s.failure != nil)
+	if s.policy.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	switch {
+	case s.failure == nil:
+		if !s.plan.Done() {
+			return false, nil
+		}
+		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "%s", r.farewell(s))
+	case s.failure.reason == v1alpha1.ReasonVhostNotFound:
+		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "The vhost is gone, and everything of this policy with it")
+	case s.now.Sub(failingSince) >= r.ReleaseAfter:
+		r.event(s, corev1.EventTypeWarning, eventLeftBehind, "Delete",
+			"The broker could not be cleaned up for %s (%s). Exchanges, queues and policy of queue %q may be left there; they carry the owner %s",
+			r.ReleaseAfter, s.failure.reason, s.policy.Spec.Queue, r.owner(s.policy))
+	default:
+		return false, nil
+	}
+	return true, r.removeFinalizer(ctx, s.policy)
+}
+
+func (r *RetryPolicyReconciler) owner(p *v1alpha1.RetryPolicy) topology.Owner {
+	return topology.RequestFor(p, r.Installation).Owner
+}
+
+// farewell says what stays on the broker.
+func (r *RetryPolicyReconciler) farewell(s *scope) string {
+	var left []string
+	for _, q := range s.snapshot.Topology.OwnedQueues(r.owner(s.policy)) {
+		text := fmt.Sprintf("queue %s", q.Name)
+		if q.State.Messages != nil {
+			text += fmt.Sprintf(" with %d messages", *q.State.Messages)
+		}
+		left = append(left, text)
+	}
+	if len(left) == 0 {
+		return "Nothing of this policy is left on the broker"
+	}
+	return "Left on the broker: " + strings.Join(left, ", ")
+}
+
+func (r *RetryPolicyReconciler) removeFinalizer(ctx context.Context, policy *v1alpha1.RetryPolicy) error {
+	before := policy.DeepCopy()
+	controllerutil.RemoveFinalizer(policy, Finalizer)
+	if err := r.Patch(ctx, policy, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	r.pace.forget(policy)
+	return nil
+}
+
+// maxNote is the limit of events.k8s.io for the note of an event, in bytes.
+const maxNote = 1024
+
+func (r *RetryPolicyReconciler) event(s *scope, eventType, reason, action, format string, args ...any) {
+	note := fmt.Sprintf(format, args...)
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote-4], "") + " ..."
+	}
+	r.Recorder.Eventf(s.policy, nil, eventType, reason, action, "%s", note)
+}
+
+// announce tells what was changed, and why, in the log and in events.
+func (r *RetryPolicyReconciler) announce(ctx context.Context, s *scope) {
+	log := logf.FromContext(ctx)
+	var reasons []string
+	for _, step := range s.report.Applied {
+		log.Info("Applied step", "vhost", s.vhost, "step", step.String(), "because", step.Reason)
+		reasons = append(reasons, step.Reason)
+	}
+	if len(reasons) > 0 {
+		r.event(s, corev1.EventTypeNormal, eventApplied, "Apply", "Applied %d changes: %s", len(reasons), strings.Join(slices.Compact(reasons), "; "))
+	}
+	if s.report.Failed != nil {
+		r.event(s, corev1.EventTypeWarning, eventFailed, "Apply", "Could not %s: %v", s.report.Failed, s.report.Err)
+	}
+}

@@ -1,0 +1,142 @@
+/*
+Copyright 2026 The rabbitmq-retry-operator Authors.
+SPDX-License-Identifier: Apache-2.0
+*/
+
+package plan
+
+import (
+	"fmt"
+
+	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
+)
+
+// removeLeftovers takes down what is ours and no longer wanted, each object at the moment
+// when nothing can lead to it and it holds nothing. What is not known counts as held.
+func (c *computation) removeLeftovers() {
+	c.removePolicy()
+	for _, e := range c.observed.OwnedExchanges(c.ladder.Request.Owner) {
+		if _, wanted := c.ladder.Wanted.Exchanges[e.Name]; !wanted {
+			c.removeExchange(e)
+		}
+	}
+	for _, q := range c.observed.OwnedQueues(c.ladder.Request.Owner) {
+		if _, wanted := c.ladder.Wanted.Queues[q.Name]; !wanted {
+			c.removeQueue(q)
+		}
+	}
+}
+
+// removePolicy lets go of the target, once nothing that it sent off is still under way:
+// taking the dead-letter exchange away deletes pending dead letters.
+func (c *computation) removePolicy() {
+	r := c.ladder.Request
+	p, ok := r.OwnPolicy(c.observed)
+	if _, wanted := c.ladder.Wanted.Policies[p.Name]; !ok || wanted {
+		return
+	}
+	if why := c.targetUnsettled(); why != "" {
+		c.wait(p.Name, "%s", why)
+		return
+	}
+	c.step(Step{Action: DeletePolicy, Policy: p, Reason: fmt.Sprintf("the policy is being deleted and queue %s has no pending dead letters", r.Target)})
+}
+
+// targetUnsettled says why the target's present policy can't be relied on or taken off
+// yet, or nothing.
+func (c *computation) targetUnsettled() string {
+	target, ok := c.observed.Queues[c.ladder.Request.Target]
+	if !ok {
+		return ""
+	}
+	s := target.State
+	if s == nil || s.PolicyFor < Settle {
+		return fmt.Sprintf("the policy of queue %s changed less than %s ago", target.Name, Settle)
+	}
+	if target.Type != topology.Quorum {
+		return ""
+	}
+	switch {
+	case s.PendingDeadLetters == nil:
+		return fmt.Sprintf("the broker does not say how many dead letters are pending in queue %s", target.Name)
+	case *s.PendingDeadLetters > 0:
+		return fmt.Sprintf("%d dead letters are pending in queue %s", *s.PendingDeadLetters, target.Name)
+	}
+	return ""
+}
+
+func (c *computation) removeExchange(e topology.Exchange) {
+	if why := c.exchangeInUse(e); why != "" {
+		c.wait(e.Name, "%s", why)
+		return
+	}
+	c.step(Step{Action: DeleteExchange, Exchange: e, Reason: fmt.Sprintf("exchange %s is no longer wanted and nothing leads to it", e.Name)})
+}
+
+func (c *computation) exchangeInUse(e topology.Exchange) string {
+	switch e.Arguments.RoleOf() {
+	case topology.RoleReturn:
+		return c.returnInUse(e)
+	case topology.RoleFirstFailure:
+		return c.alternateInUse(e)
+	}
+	return c.deadLettersArrive(e)
+}
+
+// returnInUse: tiers of the attempt return through it as long as they are there.
+func (c *computation) returnInUse(e topology.Exchange) string {
+	for _, q := range c.observed.OwnedQueues(c.ladder.Request.Owner) {
+		if q.Arguments.String("x-"+topology.KeyDeadLetterExchange) == e.Name {
+			return fmt.Sprintf("queue %s returns through it", q.Name)
+		}
+	}
+	return ""
+}
+
+func (c *computation) alternateInUse(e topology.Exchange) string {
+	for _, other := range c.observed.OwnedExchanges(c.ladder.Request.Owner) {
+		if other.Arguments.String(topology.KeyAlternateExchange) == e.Name {
+			return fmt.Sprintf("exchange %s falls back on it", other.Name)
+		}
+	}
+	return ""
+}
+
+// deadLettersArrive: the target's dead letters go to it, or did until a moment ago.
+func (c *computation) deadLettersArrive(e topology.Exchange) string {
+	if why := c.alternateInUse(e); why != "" {
+		return why
+	}
+	for _, p := range topology.Sorted(c.observed.Policies) {
+		if p.Definition.String(topology.KeyDeadLetterExchange) == e.Name {
+			return fmt.Sprintf("policy %s sends dead letters to it", p.Name)
+		}
+	}
+	target, ok := c.observed.Queues[c.ladder.Request.Target]
+	if ok && (target.State == nil || target.State.PolicyFor < Settle) {
+		return fmt.Sprintf("the policy of queue %s changed less than %s ago", target.Name, Settle)
+	}
+	return ""
+}
+
+// removeQueue never goes by one look: quorum queues know no delete-if-empty.
+func (c *computation) removeQueue(q topology.Queue) {
+	if q.Arguments.RoleOf() == topology.RoleParkingLot && c.ladder.Request.Retain {
+		return
+	}
+	if q.State == nil || q.State.Messages == nil || *q.State.Messages != 0 || q.State.IdleFor < Settle {
+		c.wait(q.Name, "%s", holdText(q))
+		return
+	}
+	c.step(Step{Action: DeleteQueue, Queue: q, Reason: fmt.Sprintf("queue %s is no longer wanted and has been empty for %s", q.Name, Settle)})
+}
+
+func holdText(q topology.Queue) string {
+	switch {
+	case q.State == nil || q.State.Messages == nil:
+		return fmt.Sprintf("the broker does not say how many messages queue %s holds", q.Name)
+	case *q.State.Messages > 0:
+		return fmt.Sprintf("queue %s holds %d messages", q.Name, *q.State.Messages)
+	}
+	return fmt.Sprintf("queue %s must stay empty and unbound for %s before it is deleted", q.Name, Settle)
+}

@@ -1,0 +1,249 @@
+/*
+Copyright 2026 The rabbitmq-retry-operator Authors.
+SPDX-License-Identifier: Apache-2.0
+*/
+
+// Package plan compares what should be on the broker with what is there, and says what
+// to do about it: ordered steps, each with its reason. It is pure and decides alone;
+// the broker package only carries out.
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
+)
+
+// Settle is how long the broker must have shown a state before the plan relies on it to
+// take something down. Counts are up to 10 s old, and a queue that just got its first
+// message reads as 0 for as long; a policy reaches a quorum queue within two ticks of 5 s.
+const Settle = 12 * time.Second
+
+// Action is what a step does to the broker.
+type Action string
+
+// The actions, in the order in which a plan takes them.
+const (
+	DeclareQueue    Action = "declare queue"
+	DeclareExchange Action = "declare exchange"
+	Bind            Action = "bind"
+	PutPolicy       Action = "write policy"
+	Unbind          Action = "unbind"
+	DeletePolicy    Action = "delete policy"
+	DeleteExchange  Action = "delete exchange"
+	DeleteQueue     Action = "delete queue"
+)
+
+// Step is one write to the broker. The field that belongs to the action is set.
+type Step struct {
+	Action   Action
+	Queue    topology.Queue
+	Exchange topology.Exchange
+	Binding  topology.Binding
+	Policy   topology.Policy
+	// Reason says why in the words of a user; logs, events and conditions show it.
+	Reason string
+}
+
+// Object names what the step is about.
+func (s Step) Object() string {
+	switch s.Action {
+	case DeclareQueue, DeleteQueue:
+		return s.Queue.Name
+	case DeclareExchange, DeleteExchange:
+		return s.Exchange.Name
+	case Bind, Unbind:
+		return bindingText(s.Binding)
+	case PutPolicy, DeletePolicy:
+		return s.Policy.Name
+	}
+	return ""
+}
+
+// String is the step in one line, without its reason.
+func (s Step) String() string { return string(s.Action) + " " + s.Object() }
+
+func bindingText(b topology.Binding) string {
+	text := b.Source + " -> " + b.Destination
+	if reason := b.Arguments.String("x-last-death-reason"); reason != "" {
+		text += " (" + reason
+		if via := b.Arguments.String("x-last-death-exchange"); via != "" {
+			text += " after " + via
+		}
+		text += ")"
+	}
+	return text
+}
+
+// ConflictKind says what kind of thing stands in the way.
+type ConflictKind string
+
+// The kinds of conflict; each is the reason of a condition.
+const (
+	TargetClaimed         ConflictKind = "TargetClaimed"
+	NotOwned              ConflictKind = "NotOwned"
+	QueueArgumentMismatch ConflictKind = "QueueArgumentMismatch"
+	PolicyConflict        ConflictKind = "PolicyConflict"
+	UnsupportedTargetType ConflictKind = "UnsupportedTargetType"
+)
+
+// Conflict is something on the broker that the plan must not touch and can't do without
+// touching.
+type Conflict struct {
+	Kind    ConflictKind
+	Message string
+}
+
+// Wait is something of ours that is no longer wanted and can't go yet.
+type Wait struct {
+	Object string
+	// Reason says what it waits for.
+	Reason string
+}
+
+// Plan is what to do. With conflicts there are no steps.
+type Plan struct {
+	Steps     []Step
+	Conflicts []Conflict
+	Waits     []Wait
+}
+
+// Done reports whether the broker is as it should be.
+func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Conflicts) == 0 && len(p.Waits) == 0 }
+
+// Compute plans the way from observed to the ladder. It has no side effects.
+func Compute(l topology.Ladder, observed topology.Topology) Plan {
+	c := computation{ladder: l, observed: observed}
+	if c.findConflicts(); len(c.plan.Conflicts) > 0 {
+		return Plan{Conflicts: c.plan.Conflicts}
+	}
+	if !l.Request.Deleting && c.claim() {
+		return c.plan
+	}
+	c.addMissing()
+	c.addPolicy()
+	c.removeStrayBindings()
+	c.removeLeftovers()
+	return c.plan
+}
+
+type computation struct {
+	ladder   topology.Ladder
+	observed topology.Topology
+	plan     Plan
+}
+
+func (c *computation) step(s Step) { c.plan.Steps = append(c.plan.Steps, s) }
+
+func (c *computation) wait(object, format string, args ...any) {
+	c.plan.Waits = append(c.plan.Waits, Wait{Object: object, Reason: fmt.Sprintf(format, args...)})
+}
+
+// claim takes the target by the one exchange whose name does not depend on the spec, and
+// goes on only when an observation shows that it is ours: a second declaration of the
+// same exchange succeeds without a word and leaves the first one's owner in place.
+func (c *computation) claim() bool {
+	if _, ok := c.observed.Exchanges[c.ladder.Park]; ok {
+		return false
+	}
+	c.declareExchange(c.ladder.Wanted.Exchanges[c.ladder.Park])
+	return true
+}
+
+func (c *computation) declareExchange(e topology.Exchange) {
+	c.step(Step{Action: DeclareExchange, Exchange: e, Reason: fmt.Sprintf("exchange %s is missing", e.Name)})
+}
+
+// addMissing declares what is not there, from the end of a message's way to its start.
+func (c *computation) addMissing() {
+	for _, q := range topology.Sorted(c.ladder.Wanted.Queues) {
+		if _, ok := c.observed.Queues[q.Name]; !ok {
+			c.step(Step{Action: DeclareQueue, Queue: q, Reason: fmt.Sprintf("queue %s is missing", q.Name)})
+		}
+	}
+	for _, e := range topology.Sorted(c.ladder.Wanted.Exchanges) {
+		if _, ok := c.observed.Exchanges[e.Name]; !ok {
+			c.declareExchange(e)
+		}
+	}
+	for _, b := range c.ladder.Wanted.SortedBindings() {
+		if !c.observed.Bound(b) {
+			c.step(Step{Action: Bind, Binding: b, Reason: fmt.Sprintf("binding %s is missing", bindingText(b))})
+		}
+	}
+}
+
+// addPolicy writes the target's policy last, and only when it differs: each changed
+// policy costs the broker queues times policies of the vhost.
+func (c *computation) addPolicy() {
+	for _, want := range topology.Sorted(c.ladder.Wanted.Policies) {
+		have, ok := c.observed.Policies[want.Name]
+		_, own := c.ladder.Request.OwnPolicy(c.observed)
+		switch {
+		case !ok:
+			c.step(Step{Action: PutPolicy, Policy: want, Reason: fmt.Sprintf("policy %s is missing", want.Name)})
+		case !own || have.Equal(want):
+		case c.losesDeadLetters(have, want):
+			c.wait(want.Name, "dead letters may be pending in queue %s, and the broker deletes them when the policy leaves at-least-once dead-lettering",
+				c.ladder.Request.Target)
+		default:
+			c.step(Step{Action: PutPolicy, Policy: want, Reason: policyDifference(have, want)})
+		}
+	}
+}
+
+// losesDeadLetters: switching from at-least-once to at-most-once, as when a policy below
+// gets a length limit, makes a quorum queue delete what it has not yet delivered.
+func (c *computation) losesDeadLetters(have, want topology.Policy) bool {
+	const key = topology.KeyDeadLetterStrategy
+	if !have.Definition.Has(key) || want.Definition.Has(key) {
+		return false
+	}
+	target, ok := c.observed.Queues[c.ladder.Request.Target]
+	if !ok || target.Type != topology.Quorum {
+		return false
+	}
+	s := target.State
+	return s == nil || s.PendingDeadLetters == nil || *s.PendingDeadLetters > 0
+}
+
+func policyDifference(have, want topology.Policy) string {
+	const dlx = topology.KeyDeadLetterExchange
+	if old, next := have.Definition.String(dlx), want.Definition.String(dlx); old != next {
+		return fmt.Sprintf("policy %s sends dead letters to %q instead of %q", want.Name, old, next)
+	}
+	switch {
+	case have.Priority != want.Priority:
+		return fmt.Sprintf("policy %s has priority %d instead of %d", want.Name, have.Priority, want.Priority)
+	case have.ApplyTo != want.ApplyTo:
+		return fmt.Sprintf("policy %s applies to %s instead of %s", want.Name, have.ApplyTo, want.ApplyTo)
+	}
+	return fmt.Sprintf("policy %s differs from what is wanted", want.Name)
+}
+
+// removeStrayBindings takes off what leads from an exchange of ours to a queue or an
+// exchange of the ladder without belonging there: it would deliver a message twice.
+func (c *computation) removeStrayBindings() {
+	for _, e := range topology.Sorted(c.ladder.Wanted.Exchanges) {
+		if !c.mine(c.observed.Exchanges[e.Name].Arguments) {
+			continue
+		}
+		for _, b := range c.observed.Bindings[e.Name] {
+			if c.inLadder(b) && !c.ladder.Wanted.Bound(b) {
+				c.step(Step{Action: Unbind, Binding: b, Reason: fmt.Sprintf("binding %s does not belong to the ladder", bindingText(b))})
+			}
+		}
+	}
+}
+
+func (c *computation) mine(args topology.Args) bool {
+	return args.OwnerOf() == c.ladder.Request.Owner.String()
+}
+
+func (c *computation) inLadder(b topology.Binding) bool {
+	if b.ToExchange {
+		return c.mine(c.observed.Exchanges[b.Destination].Arguments)
+	}
+	return b.Destination == c.ladder.Request.Target || c.mine(c.observed.Queues[b.Destination].Arguments)
+}
