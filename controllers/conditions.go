@@ -82,7 +82,7 @@ func conflictText(conflicts []plan.Conflict) string {
 	for _, c := range conflicts {
 		texts = append(texts, c.Message)
 	}
-	return "Nothing was touched: " + strings.Join(texts, "; ")
+	return strings.Join(texts, "; ")
 }
 
 func appliedText(steps []plan.Step) string {

@@ -29,28 +29,36 @@ const (
 )
 
 // release lets a deleted policy go: when nothing of it is left to do, when its vhost is
-// gone, or when its broker has been out of reach for too long.
+// gone, or when its broker has been out of reach, or in the way, for too long.
 func (r *RetryPolicyReconciler) release(ctx context.Context, s *scope) (bool, error) {
-	failingSince := r.pace.failing(s.policy, s.now, s.failure != nil)
+	stuck := stuckOn(s)
+	failingSince := r.pace.failing(s.policy, s.now, stuck != nil)
 	if s.policy.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
 	switch {
-	case s.failure == nil:
-		if !s.plan.Done() {
-			return false, nil
-		}
+	case stuck == nil && !s.plan.Done():
+		return false, nil
+	case stuck == nil:
 		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "%s", r.farewell(s))
-	case s.failure.reason == v1alpha1.ReasonVhostNotFound:
+	case stuck.reason == v1alpha1.ReasonVhostNotFound:
 		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "The vhost is gone, and everything of this policy with it")
 	case s.now.Sub(failingSince) >= r.ReleaseAfter:
 		r.event(s, corev1.EventTypeWarning, eventLeftBehind, "Delete",
 			"The broker could not be cleaned up for %s (%s). Exchanges, queues and policy of queue %q may be left there; they carry the owner %s",
-			r.ReleaseAfter, s.failure.reason, s.policy.Spec.Queue, r.owner(s.policy))
+			r.ReleaseAfter, stuck.reason, s.policy.Spec.Queue, r.owner(s.policy))
 	default:
 		return false, nil
 	}
 	return true, r.removeFinalizer(ctx, s.policy)
+}
+
+// stuckOn is what keeps the operator from its work on the broker, or nil.
+func stuckOn(s *scope) *failure {
+	if s.failure == nil && len(s.plan.Conflicts) > 0 {
+		return &failure{reason: string(s.plan.Conflicts[0].Kind), message: conflictText(s.plan.Conflicts)}
+	}
+	return s.failure
 }
 
 func (r *RetryPolicyReconciler) owner(p *v1alpha1.RetryPolicy) topology.Owner {

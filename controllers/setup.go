@@ -8,6 +8,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 		o.Installation = uid
+	}
+	if strings.Contains(o.Installation, "/") {
+		return fmt.Errorf("the installation %q has a slash, which separates the parts of an owner; choose a name without", o.Installation)
 	}
 	if err := AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

@@ -109,8 +109,8 @@ func (c *Client) ofTransport(op operation, err error) *Error {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return c.newError(op, Unreachable, "its host name can't be resolved", dns)
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return c.newError(op, Unreachable, "connection refused", syscall.ECONNREFUSED)
+	if errno, ok := errors.AsType[syscall.Errno](err); ok { // without the address once more
+		return c.newError(op, Unreachable, errno.Error(), errno)
 	}
 	return c.newError(op, Unreachable, c.quote(err.Error()), err)
 }

@@ -7,6 +7,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"time"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
@@ -120,7 +122,8 @@ type queue struct {
 	PendingDeadLetters count  `json:"messages_dlx"`
 }
 
-// queueColumns need the statistics. Where management.disable_stats is set the broker
+// queueColumns need the statistics, which lag: counts and the policies in effect are
+// missing until a queue's first tick and up to 10 s old from then on. Where management.disable_stats is set the broker
 // leaves out messages_dlx, before 4.2.5 the policies too, and messages, unless totals
 // are asked for, which changes nothing elsewhere.
 const queueColumns = "?enable_queue_totals=true&columns=name,type,durable,auto_delete,exclusive,arguments,state,policy,operator_policy,messages,messages_dlx"
@@ -146,8 +149,8 @@ func (l *look) stateOf(t topology.Queue, q queue) *topology.QueueState {
 		Messages:           q.Messages.n,
 		PendingDeadLetters: q.PendingDeadLetters.n,
 	}
-	// A broker that does not say which policy is in effect has one all the same: the one
-	// that its rules lead to.
+	// A queue whose policy is not said, which is not null, has one all the same: the one
+	// that the broker's rules lead to.
 	if !q.Policy.known {
 		s.Policy = inEffect(l.into.Policies, t)
 	}
@@ -171,9 +174,16 @@ type binding struct {
 	PropertiesKey   string `json:"properties_key"`
 }
 
+// unlistable: RabbitMQ (seen up to 4.3.6) fails to name such a binding, and with it every
+// list that has it.
+const unlistable = "it can't list the bindings; it fails to when one of them has both arguments and a routing key with a ~, and can again when that binding is deleted"
+
 // bindings leaves out those of the default exchange, which every queue has.
 func (l *look) bindings() error {
 	all, err := list[binding](l, in("bindings", l.vhost))
+	if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusInternalServerError {
+		status.reason = unlistable
+	}
 	for _, b := range all {
 		if b.Source == "" {
 			continue

@@ -191,9 +191,9 @@ func (b *broker) changeBinding(r topology.Request, s plan.Step) error {
 		return fmt.Errorf("nothing to do")
 	}
 	if s.Action == plan.Bind {
-		b.Topology.Bind(x)
+		b.Bind(x)
 	} else {
-		b.Topology.Unbind(x)
+		b.Unbind(x)
 	}
 	return nil
 }

@@ -121,10 +121,11 @@ func (c *computation) deadLettersArrive(e topology.Exchange) string {
 
 // removeQueue never goes by one look: quorum queues know no delete-if-empty.
 func (c *computation) removeQueue(q topology.Queue) {
-	if q.Arguments.RoleOf() == topology.RoleParkingLot && c.ladder.Request.Retain {
-		return
+	empty := q.State != nil && q.State.Messages != nil && *q.State.Messages == 0
+	if q.Arguments.RoleOf() == topology.RoleParkingLot && (c.ladder.Request.Retain || !empty) {
+		return // An earlier parking lot stays for whoever looks after its messages, and holds nothing up.
 	}
-	if q.State == nil || q.State.Messages == nil || *q.State.Messages != 0 || q.State.IdleFor < Settle {
+	if !empty || q.State.IdleFor < Settle {
 		c.wait(q.Name, "%s", holdText(q))
 		return
 	}

@@ -172,6 +172,7 @@ func TestNarratives(t *testing.T) {
 }
 
 func lifeCreate(t *testing.T) *narrative {
+	t.Helper()
 	n := newNarrative(t)
 	n.broker.target("orders", topology.Quorum, nil)
 	n.say("A policy is created for a quorum queue: the claim alone first, then all of it, the target's policy last")
@@ -180,6 +181,7 @@ func lifeCreate(t *testing.T) *narrative {
 }
 
 func lifeTargetAppears(t *testing.T) *narrative {
+	t.Helper()
 	n := newNarrative(t)
 	n.say("The target is not there: everything but the way into it")
 	n.run(5)
@@ -190,6 +192,7 @@ func lifeTargetAppears(t *testing.T) *narrative {
 }
 
 func lifeTargetRecreated(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.broker.messages("orders.retry.2.1m", 3)
 	n.say("The target is deleted while a tier holds 3 messages: the way on to the parking lot stays")
@@ -202,6 +205,7 @@ func lifeTargetRecreated(t *testing.T) *narrative {
 }
 
 func lifeDrift(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	whole := n.broker.Clone()
 	wholeText := render(whole, everything)
@@ -232,6 +236,7 @@ func lifeDrift(t *testing.T) *narrative {
 }
 
 func lifeChangeTiers(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.broker.messages("orders.retry.2.1m", 2)
 	n.say("The second delay becomes 5m while its tier holds 2 messages: one write of the policy moves the dead letters over")
@@ -250,6 +255,7 @@ func lifeChangeTiers(t *testing.T) *narrative {
 }
 
 func lifeFewerAttempts(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.broker.messages("orders.retry.3.10m", 5)
 	n.say("From 4 attempts to 2 while the third tier holds 5 messages: they come back through their own exchange and are parked if they fail again")
@@ -280,6 +286,7 @@ func wantParked(t *testing.T, n *narrative, attempts ...int) {
 }
 
 func lifeRenameParkingLot(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.broker.messages("orders.parked", 7)
 	n.say("The parking lot gets another name; the old one holds 7 messages and is retained")
@@ -297,6 +304,7 @@ func lifeRenameParkingLot(t *testing.T) *narrative {
 }
 
 func lifeDeleteRetain(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.broker.messages("orders.retry.1.10s", 1)
 	n.broker.pending("orders", 2)
@@ -327,6 +335,7 @@ func wantLeft(t *testing.T, n *narrative, queues ...string) {
 }
 
 func lifeDeleteEverything(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.say("The policy is deleted with deletionPolicy Delete and nothing under way")
 	n.request.Deleting, n.request.Retain = true, false
@@ -353,6 +362,7 @@ func lifeDeleteEverything(t *testing.T) *narrative {
 }
 
 func lifeDeleteClassic(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Classic)
 	n.say("The policy of a classic target is deleted, and the target goes in the middle of it")
 	n.request.Deleting = true
@@ -364,6 +374,7 @@ func lifeDeleteClassic(t *testing.T) *narrative {
 }
 
 func lifeDeleteWithConflicts(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.say("Somebody deletes the parking lot and declares a queue of that name; then the policy is deleted: the foreign queue is not bound")
 	n.broker.RemoveQueue("orders.parked")
@@ -378,6 +389,7 @@ func lifeDeleteWithConflicts(t *testing.T) *narrative {
 }
 
 func lifeDeleteLoser(t *testing.T) *narrative {
+	t.Helper()
 	for _, loser := range []topology.Owner{
 		{Installation: "cluster-1", Namespace: "shop", Name: "orders-too"},
 		{Installation: "cluster-1", Namespace: "shop-orders", Name: "orders"},
@@ -408,6 +420,7 @@ func lifeDeleteLoser(t *testing.T) *narrative {
 }
 
 func lifeConflicts(t *testing.T) *narrative {
+	t.Helper()
 	n := newNarrative(t)
 	one := func(title string, queueType string, want plan.ConflictKind, prepare func(*broker)) {
 		n.broker = newBroker()
@@ -464,6 +477,7 @@ func lifeConflicts(t *testing.T) *narrative {
 }
 
 func lifeOutranked(t *testing.T) *narrative {
+	t.Helper()
 	n := newNarrative(t)
 	theirs := topology.Policy{Name: "everyone", Pattern: ".*", ApplyTo: "all", Priority: 150, Definition: topology.Args{"expires": int64(3600000)}}
 	n.broker.target("orders", topology.Classic, nil)
@@ -489,6 +503,7 @@ func lifeOutranked(t *testing.T) *narrative {
 }
 
 func lifeOutrankedWhileTargetAway(t *testing.T) *narrative {
+	t.Helper()
 	n := newNarrative(t)
 	theirs := topology.Policy{Name: "everyone", Pattern: "^ord", ApplyTo: "queues", Priority: 3, Definition: topology.Args{"max-length": int64(1000)}}
 	n.broker.userPolicy(theirs)
@@ -519,6 +534,7 @@ func lifeOutrankedWhileTargetAway(t *testing.T) *narrative {
 }
 
 func lifeLengthLimit(t *testing.T) *narrative {
+	t.Helper()
 	n := settled(t, topology.Quorum)
 	n.broker.pending("orders", 4)
 	n.say("Somebody's policy with a length limit appears while 4 dead letters are pending: leaving at-least-once would delete them")

@@ -102,7 +102,8 @@ type Wait struct {
 	Reason string
 }
 
-// Plan is what to do. With conflicts there are no steps.
+// Plan is what to do. With conflicts nothing is changed; only what of a claimed ladder is
+// missing may be made again.
 type Plan struct {
 	Steps     []Step
 	Conflicts []Conflict
@@ -116,7 +117,10 @@ func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Conflicts) == 0 &&
 func Compute(l topology.Ladder, observed topology.Topology) Plan {
 	c := computation{ladder: l, observed: observed}
 	if c.findConflicts(); len(c.plan.Conflicts) > 0 {
-		return Plan{Conflicts: c.plan.Conflicts}
+		if c.repairable() {
+			c.addMissing()
+		}
+		return c.plan
 	}
 	if !l.Request.Deleting && c.claim() {
 		return c.plan
@@ -126,6 +130,21 @@ func Compute(l topology.Ladder, observed topology.Topology) Plan {
 	c.removeStrayBindings()
 	c.removeLeftovers()
 	return c.plan
+}
+
+// repairable reports whether no more than somebody's policy stands in the way of a ladder
+// that is ours. Its queues and bindings go on being kept: messages are under way in them,
+// and a lost tier would let them start again at the first.
+func (c *computation) repairable() bool {
+	if c.ladder.Request.Deleting || len(c.plan.Conflicts) != len(c.ladder.Refusals) {
+		return false
+	}
+	for _, r := range c.ladder.Refusals {
+		if r.Kind != topology.RefusedPolicy {
+			return false
+		}
+	}
+	return c.mine(c.observed.Exchanges[c.ladder.Park].Arguments)
 }
 
 type computation struct {

@@ -9,13 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 func TestStartEnvtest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a real API server")
 	}
+	ctrl.SetLogger(logr.Discard())
 	started := time.Now()
 	config, stop, err := StartEnvtest(t.Context(), t.Logf)
 	if err != nil {

@@ -1,0 +1,294 @@
+/*
+Copyright 2026 The rabbitmq-retry-operator Authors.
+SPDX-License-Identifier: Apache-2.0
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	messages     = 12
+	publishEvery = 200 * time.Millisecond
+
+	readyTimeout  = time.Minute
+	clearTimeout  = 20 * time.Second
+	parkTimeout   = 20 * time.Second
+	kubectlSlack  = 10 * time.Second
+	climbSlack    = 30 * time.Second
+	statusTimeout = 2 * time.Minute // a status in which only numbers change is written once a minute
+)
+
+// demo is one run.
+type demo struct {
+	box     *box
+	cluster *cluster
+	screen  *screen
+
+	bus     *bus
+	ladder  ladder
+	script  []message
+	journal *journal
+	depths  map[string]int
+	publish confirms
+}
+
+// play shows everything and checks it.
+func (d *demo) play(ctx context.Context, amqpURL string) error {
+	if err := d.prepare(ctx, amqpURL); err != nil {
+		return err
+	}
+	defer d.bus.close()
+	if err := d.climb(ctx); err != nil {
+		return err
+	}
+	e, err := d.settle(ctx)
+	if err != nil {
+		return err
+	}
+	return d.report(ctx, e)
+}
+
+// prepare makes the queue, applies the policy, and waits until the ladder stands and is empty.
+func (d *demo) prepare(ctx context.Context, amqpURL string) error {
+	var err error
+	if d.bus, err = dial(ctx, amqpURL); err != nil {
+		return err
+	}
+	if err := d.bus.declare(); err != nil {
+		return err
+	}
+	d.screen.say("\nDeclared the quorum queue %s, bound to the topic exchange %s with %s, as an application would.", targetQueue, topicShop, topicKey)
+	if err := d.kubectl(ctx, readyTimeout, "apply", "-k", samples); err != nil {
+		return err
+	}
+	if err := d.kubectl(ctx, readyTimeout+kubectlSlack, waitArgs(readyTimeout, "condition=Ready")...); err != nil {
+		return errors.Join(err, d.showConditions(ctx))
+	}
+	p, err := d.cluster.policy(ctx)
+	if err != nil {
+		return err
+	}
+	d.ladder = ladderOf(p)
+	return d.clear(ctx)
+}
+
+// clear deletes what earlier demos left, and waits until the status has noticed: else
+// its numbers at the end might be those of before. What they left on its way from one
+// queue to another shows up a moment later.
+func (d *demo) clear(ctx context.Context) error {
+	clearCtx, cancel := context.WithTimeoutCause(ctx, clearTimeout, errors.New("the queues of an earlier demo do not get empty"))
+	defer cancel()
+	sum := 0
+	for {
+		deleted, err := d.bus.clear(d.ladder.queues())
+		sum += deleted
+		if err != nil {
+			return err
+		}
+		if deleted == 0 {
+			break
+		}
+		if err := sleep(clearCtx, depthEvery); err != nil {
+			return err
+		}
+	}
+	if sum == 0 {
+		return nil
+	}
+	d.screen.say("\nDeleted %d messages that an earlier demo had left. Waiting for the status to notice.", sum)
+	return d.waitForCounts(ctx, 0)
+}
+
+// waitForCounts waits until the status says that so many are parked and none is retrying.
+func (d *demo) waitForCounts(ctx context.Context, parked int) error {
+	for _, path := range []string{
+		fmt.Sprintf("jsonpath={.status.parked.messages}=%d", parked),
+		"jsonpath={.status.retrying}=0",
+	} {
+		waitCtx, cancel := context.WithTimeout(ctx, statusTimeout+kubectlSlack)
+		_, err := d.cluster.run(waitCtx, waitArgs(statusTimeout, path)...)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// climb publishes and consumes until every message has come to its end.
+func (d *demo) climb(ctx context.Context) error {
+	budget := messages*publishEvery + d.ladder.climb() + climbSlack
+	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("not every message came to its end within %s", budget))
+	defer cancel()
+	start := time.Now()
+	d.script = writeScript(strconv.FormatInt(start.UnixNano(), 36), messages)
+	d.journal = newJournal(d.ladder, d.script)
+	in, err := d.bus.consume(ctx, start)
+	if err != nil {
+		return err
+	}
+	d.screen.say("\nPublishing %d messages to %s. A third succeeds at once, a third fails twice, a third fails for good.", messages, topicShop)
+	d.screen.say("The consumer's whole part: ack, or reject with requeue=false. The rest is done by the broker.\n")
+	published := make(chan confirms, 1)
+	go func() { published <- d.bus.publish(ctx, d.script, publishEvery) }()
+	depths := d.bus.watch(ctx, d.ladder.queues())
+	for !d.journal.done() {
+		select {
+		case delivery, open := <-in:
+			if !open {
+				return d.lost(ctx)
+			}
+			if err := d.answer(delivery, start); err != nil {
+				return err
+			}
+		case d.publish = <-published:
+			if d.publish.err != nil {
+				return d.publish.err
+			}
+			published = nil
+		case d.depths = <-depths:
+			d.screen.show(d.picture())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if published != nil {
+		d.publish = <-published // it ends with ctx
+	}
+	return d.publish.err
+}
+
+func (d *demo) lost(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.New("the broker ended the consumer")
+}
+
+// answer acknowledges or rejects a delivery, as the script says.
+func (d *demo) answer(in incoming, start time.Time) error {
+	a := arrivalOf(in.Delivery, d.ladder.Queue)
+	a.At = in.at
+	delivery, ours := d.journal.record(a)
+	if !ours {
+		d.screen.say("  %8s  %-9s is not of this demo", seconds(a.At), a.ID)
+		return in.Ack(false)
+	}
+	d.screen.say("%s", delivery.describe(d.ladder))
+	d.journal.answered(delivery, time.Since(start))
+	if delivery.Outcome == acknowledge {
+		return in.Ack(false)
+	}
+	return in.Reject(false)
+}
+
+func (d *demo) picture() picture {
+	return picture{Ladder: d.ladder, Depths: d.depths, Acknowledged: d.journal.count(acknowledge), Total: len(d.script)}
+}
+
+// settle waits until the last message is parked and the status knows it, and gathers
+// what is to be checked. What does not come is left to the checks.
+func (d *demo) settle(ctx context.Context) (ending, error) {
+	parked := len(d.journal.wantedParked())
+	if err := d.untilParked(ctx, parked); err != nil {
+		return ending{}, err
+	}
+	d.screen.leave(d.picture())
+	contents, err := d.bus.browse(d.ladder.ParkingLot, d.ladder.Queue)
+	if err != nil {
+		return ending{}, err
+	}
+	d.screen.say("\nWaiting for the status to notice: the broker's statistics are up to 10s old.")
+	if err := d.waitForCounts(ctx, parked); err != nil {
+		if ctx.Err() != nil {
+			return ending{}, err
+		}
+		d.screen.say("%v", err) // and let the checks say what is wrong
+	}
+	p, err := d.cluster.policy(ctx)
+	if err != nil {
+		return ending{}, err
+	}
+	table, err := d.cluster.run(ctx, "-n", namespace, "get", "retrypolicies")
+	if err != nil {
+		return ending{}, err
+	}
+	return ending{
+		Confirmed: d.publish.confirmed,
+		Returned:  d.publish.returned,
+		Depths:    d.bus.depths(d.ladder.queues()),
+		Parked:    contents,
+		Policy:    p,
+		Table:     table,
+	}, nil
+}
+
+// untilParked watches the depths until everything lies where it must, or for a while.
+func (d *demo) untilParked(ctx context.Context, parked int) error {
+	waitCtx, cancel := context.WithTimeout(ctx, parkTimeout)
+	defer cancel()
+	for d.depths = range d.bus.watch(waitCtx, d.ladder.queues()) {
+		d.screen.show(d.picture())
+		sum := 0
+		for _, n := range d.depths {
+			sum += n
+		}
+		if d.depths[d.ladder.ParkingLot] == parked && sum == parked {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// report shows the state as kubectl shows it, and the checklist.
+func (d *demo) report(ctx context.Context, e ending) error {
+	d.screen.say("\n$ %s\n%s", commandLine([]string{"-n", namespace, "get", "retrypolicies"}), strings.TrimRight(e.Table, "\n"))
+	for _, args := range [][]string{
+		{"-n", namespace, "get", "retrypolicies", "-o", "wide"},
+		{"-n", namespace, "get", "events", "--field-selector", "involvedObject.kind=RetryPolicy,involvedObject.name=" + policyName},
+	} {
+		if err := d.kubectl(ctx, kubectlSlack, args...); err != nil {
+			return err
+		}
+	}
+	d.screen.say("\nThe conditions:\n%s", strings.TrimRight(conditionTable(e.Policy.Status.Conditions), "\n"))
+	d.screen.say("\nChecked:")
+	verdicts := judge(d.journal, e)
+	for _, v := range verdicts {
+		d.screen.say("%s", strings.Join(v.lines(), "\n"))
+	}
+	if !allPassed(verdicts) {
+		return errChecksFailed
+	}
+	return nil
+}
+
+// kubectl runs kubectl and shows the command with what it printed.
+func (d *demo) kubectl(ctx context.Context, timeout time.Duration, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out, err := d.cluster.run(ctx, args...)
+	if err != nil {
+		return err
+	}
+	d.screen.say("\n$ %s\n%s", commandLine(args), strings.TrimRight(out, "\n"))
+	return nil
+}
+
+// showConditions tells why a policy is not ready.
+func (d *demo) showConditions(ctx context.Context) error {
+	p, err := d.cluster.policy(ctx)
+	if err != nil {
+		return err
+	}
+	d.screen.say("\n%s", conditionTable(p.Status.Conditions))
+	return nil
+}
