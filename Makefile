@@ -15,7 +15,7 @@ DOCKER ?= docker
 KUBECTL ?= kubectl
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-BIN := $(CURDIR)/bin
+BIN := bin
 # -buildvcs=false: a clone that belongs to another user is no reason to fail.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -53,8 +53,8 @@ vet: ## Let go vet look for mistakes.
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## Run the linters, those for Kubernetes APIs included.
-	$(GOLANGCI_LINT) run --config .golangci.yml ./...
-	$(GOLANGCI_LINT) run --config .golangci-kal.yml ./api/...
+	$(GOLANGCI_LINT) run --allow-serial-runners --config .golangci.yml ./...
+	$(GOLANGCI_LINT) run --allow-serial-runners --config .golangci-kal.yml ./api/...
 
 .PHONY: verify
 verify: generate manifests fmt lint ## Check that what is committed is generated, formatted and clean.
@@ -136,7 +136,7 @@ build-installer: overlay ## Write all that deploy applies into dist/install.yaml
 overlay: $(BIN)/kustomize
 	@mkdir -p $(BIN)/deploy
 	@printf 'resources:\n- ../../config/default\n' > $(BIN)/deploy/kustomization.yaml
-	@cd $(BIN)/deploy && $(KUSTOMIZE) edit set image controller=$(IMG)
+	@cd $(BIN)/deploy && "$(CURDIR)/$(KUSTOMIZE)" edit set image controller=$(IMG)
 
 ##@ Tools
 
@@ -147,7 +147,7 @@ clean: ## Remove what was built, the tools included.
 # Tools are pinned in hack/tools and built into bin, under a name with the
 # version so that another version is another file. bin/NAME is a link to the
 # version in use.
-tool_version = $(shell awk '$$1 == "$(1)" { print $$2 }' hack/tools/$(2)go.mod)
+tool_version = $(shell awk '$$1 == "$(1)" && $$2 ~ /^v/ { print $$2 }' hack/tools/$(2)go.mod)
 
 GOTESTSUM := $(BIN)/gotestsum-$(call tool_version,gotest.tools/gotestsum)
 CONTROLLER_GEN := $(BIN)/controller-gen-$(call tool_version,sigs.k8s.io/controller-tools)
@@ -162,7 +162,7 @@ AT_LEAST_ONE := --post-run-command 'bash -c "if [ \"$$TESTS_TOTAL\" -eq 0 ]; the
 define build_tool
 	@echo "Building $(notdir $(3))$(4)"
 	@mkdir -p $(BIN)
-	@cd $(2) && GOFLAGS= GOWORK=off $(GO_BUILD) -ldflags "-s -w" -o $(3) $(1)
+	@cd $(2) && GOFLAGS= GOWORK=off $(GO_BUILD) -ldflags "-s -w" -o "$(CURDIR)/$(3)" $(1)
 endef
 
 $(GOTESTSUM): hack/tools/go.mod

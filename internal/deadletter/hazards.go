@@ -160,6 +160,9 @@ func (h *hazards) parkingLot() {
 func (h *hazards) target() {
 	q := h.observed.Queues[h.ladder.Request.Target]
 	s := h.observed.SettingsOf(q)
+	if s.Bounded() && s.Overflow == "reject-publish-dlx" {
+		h.add(TargetHasOverflow, "queue %q has a length limit with overflow reject-publish-dlx: a message that returns while the queue is full stays in its tier, and a copy of it is parked at each try; set overflow to reject-publish", q.Name)
+	}
 	if q.Type == topology.Classic {
 		h.add(ClassicTarget, "queue %q is a classic queue, whose dead letters RabbitMQ moves at most once: one under way while a node stops is lost; use a quorum queue", q.Name)
 		return

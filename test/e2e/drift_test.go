@@ -39,7 +39,7 @@ func TestWhateverIsDeletedByHandComesBack(t *testing.T) {
 		for _, x := range w.pieces(p) {
 			seen := w.watchReasons(p)
 			w.mgmt.must(t, http.MethodDelete, x.path, nil)
-			w.Eventually(seen.list).Should(ContainElement(BeElementOf(x.reasons)), func() string { return x.name + "\n" + w.describe(p) })
+			w.Eventually(seen.list).Should(ContainElement(BeElementOf(x.reasons)), func() string { return x.name + "\n" + strings.Join(seen.messages, "\n") + w.describe(p) })
 			w.eventually(p, v1alpha1.ConditionReady, "True", v1alpha1.ReasonRetriesActive)
 			w.Expect(w.inventory()).To(Equal(before), x.name+" did not come back as it was")
 			seen.stop()
@@ -90,9 +90,11 @@ func (w *world) inventory() []string {
 
 // reasons collects what BindingsHealthy has said, from a watch that sees every change.
 type reasons struct {
-	mu   sync.Mutex
-	all  []string
-	stop func()
+	mu  sync.Mutex
+	all []string
+	// messages are those of the same observations, for a failing test.
+	messages []string
+	stop     func()
 }
 
 func (r *reasons) list() []string {
@@ -121,5 +123,6 @@ func (r *reasons) note(p *v1alpha1.RetryPolicy) {
 	defer r.mu.Unlock()
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionBindingsHealthy); c != nil {
 		r.all = append(r.all, string(c.Status)+" "+c.Reason)
+		r.messages = append(r.messages, c.Message)
 	}
 }

@@ -38,6 +38,8 @@ const (
 	pollInterval = time.Second
 	// releaseAfter is how long a deleted policy waits for a broker that is away.
 	releaseAfter = 6 * time.Second
+	// parallel is how many tests run at a time.
+	parallel = "12"
 	// patience bounds every wait; it is no expectation about speed.
 	patience = 90 * time.Second
 )
@@ -54,6 +56,10 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// The tests wait more than they work: run many at a time, whatever the machine has.
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
 	os.Exit(run(m))
 }
 

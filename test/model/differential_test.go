@@ -46,8 +46,10 @@ func TestModelAgainstBrokers(t *testing.T) {
 			n := startNode(t, version)
 			started := time.Now()
 			outcomes := n.runAll(t.Context(), scenarios)
+			walked := time.Since(started)
 			stalls := n.compareStalls(t.Context(), t, outcomes)
-			t.Logf("%d scenarios on RabbitMQ %s in %s", len(scenarios), n.Version, time.Since(started).Round(time.Second))
+			t.Logf("%d scenarios on RabbitMQ %s in %s, of which %s before the wait for statistics",
+				len(scenarios), n.Version, time.Since(started).Round(time.Second), walked.Round(time.Second))
 			for i, s := range scenarios {
 				t.Run(s.name, func(t *testing.T) { outcomes[i].report(t, s, stalls[outcomes[i].vhost]) })
 			}

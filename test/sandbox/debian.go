@@ -50,7 +50,7 @@ func buildTree(ctx context.Context, log Log, version, suite, dir string) error {
 	cmd := exec.CommandContext(ctx, "debootstrap", debootstrapArgs(source, suite, dir, debootstrapScripts)...)
 	// Its mounts then end with it, even when it is killed.
 	cmd.SysProcAttr = privateMounts()
-	title := fmt.Sprintf("Installing RabbitMQ %s from Debian %s (about a minute once, then cached)", version, suite)
+	title := fmt.Sprintf("Installing RabbitMQ %s from Debian %s (a few minutes once, then cached)", version, suite)
 	if err := runLong(ctx, log, title, cmd); err != nil {
 		return fmt.Errorf("install RabbitMQ %s: %w", version, err)
 	}
