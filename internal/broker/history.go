@@ -32,7 +32,13 @@ type queueHistory struct {
 	policySince  time.Time
 	pending      int64
 	stalledSince time.Time
+	// disputed is a policy that the broker reports against its rules.
+	disputed      string
+	disputedSince time.Time
 }
+
+// reportLag is longer than the broker's report of the policy in effect can be behind.
+const reportLag = 12 * time.Second
 
 // next returns the history with one more snapshot. After a gap longer than maxGap it
 // begins anew.
@@ -51,7 +57,17 @@ func (h history) next(s Snapshot, maxGap time.Duration) history {
 }
 
 func (p queueHistory) next(q topology.Queue, s Snapshot, bound bool) queueHistory {
-	n := queueHistory{policies: policiesText(s.Topology, q), policySince: p.policySince}
+	n := queueHistory{policySince: p.policySince}
+	if reported, ok := s.disputed[q.Name]; ok {
+		n.disputed, n.disputedSince = reported, s.finishedAt
+		if reported == p.disputed {
+			n.disputedSince = earlier(p.disputedSince, s.finishedAt)
+		}
+		if s.TakenAt.Sub(n.disputedSince) >= reportLag {
+			q.State.Policy = reported
+		}
+	}
+	n.policies = policiesText(s.Topology, q)
 	if p.policySince.IsZero() || n.policies != p.policies {
 		n.policySince = s.finishedAt
 	}

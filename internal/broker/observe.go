@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
@@ -23,6 +24,9 @@ type Snapshot struct {
 	TakenAt time.Time
 	// finishedAt is the moment after the last answer: what is seen was so by then.
 	finishedAt time.Time
+	// disputed holds, by queue, the policy that the broker reports where its own rules lead
+	// to another.
+	disputed map[string]string
 }
 
 // Observe looks at a vhost with six requests and MUST NOT change anything on the broker.
@@ -39,13 +43,13 @@ func (c *Client) Observe(ctx context.Context, vhost string) (Snapshot, error) {
 	}
 	// Queues after policies, so that no policy is taken to be in effect before it was
 	// written; bindings after queues, so that no queue counts as idle that was bound since.
-	look := look{ctx: ctx, client: c, vhost: vhost, into: topology.New()}
+	look := look{ctx: ctx, client: c, vhost: vhost, into: topology.New(), disputed: map[string]string{}}
 	for _, read := range []func() error{look.policies, look.operatorPolicies, look.exchanges, look.queues, look.bindings} {
 		if err := read(); err != nil {
 			return Snapshot{}, c.explain(ctx, op, err)
 		}
 	}
-	s.Topology, s.finishedAt = look.into, time.Now()
+	s.Topology, s.finishedAt, s.disputed = look.into, time.Now(), look.disputed
 	return s, nil
 }
 
@@ -54,6 +58,9 @@ type look struct {
 	client *Client
 	vhost  string
 	into   topology.Topology
+	// ours are the names of policies that match one queue alone, by pattern.
+	ours     map[string]string
+	disputed map[string]string
 }
 
 func list[T any](l *look, path string) ([]T, error) {
@@ -130,6 +137,12 @@ const queueColumns = "?enable_queue_totals=true&columns=name,type,durable,auto_d
 
 func (l *look) queues() error {
 	all, err := list[queue](l, in("queues", l.vhost)+queueColumns)
+	l.ours = map[string]string{}
+	for _, p := range l.into.Policies {
+		if strings.HasPrefix(p.Name, topology.PolicyPrefix) {
+			l.ours[p.Pattern] = p.Name
+		}
+	}
 	for _, q := range all {
 		t := topology.Queue{
 			Name: q.Name, Type: q.Type, Durable: bool(q.Durable), AutoDelete: bool(q.AutoDelete),
@@ -154,10 +167,25 @@ func (l *look) stateOf(t topology.Queue, q queue) *topology.QueueState {
 	if !q.Policy.known {
 		s.Policy = inEffect(l.into.Policies, t)
 	}
+	l.settleDispute(t, s)
 	if !q.OperatorPolicy.known {
 		s.OperatorPolicy = inEffect(l.into.OperatorPolicies, t)
 	}
 	return s
+}
+
+// settleDispute decides between the report of the policy on a target, which lags, and the
+// policies of the vhost, which do not. The rules count; whether the report was right after
+// all shows when it stays the same for longer than it can lag.
+func (l *look) settleDispute(q topology.Queue, s *topology.QueueState) {
+	ours, ok := l.ours[topology.ExactPattern(q.Name)]
+	if !ok || ours == s.Policy {
+		return
+	}
+	if ruled := inEffect(l.into.Policies, q); ruled != s.Policy {
+		l.disputed[q.Name] = s.Policy
+		s.Policy = ruled
+	}
 }
 
 func inEffect(policies map[string]topology.Policy, q topology.Queue) string {

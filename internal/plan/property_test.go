@@ -76,8 +76,10 @@ func (l *life) pass(t *rapid.T) plan.Plan {
 	if got := render(l.broker.Topology, foreignTo(l.request)); got != before {
 		t.Fatalf("planning changed the observation")
 	}
-	if len(p.Conflicts) > 0 && len(p.Steps) > 0 {
-		t.Fatalf("a plan with conflicts has steps:\n%s", tell(p))
+	for _, s := range p.Steps {
+		if len(p.Conflicts) > 0 && !slices.Contains([]plan.Action{plan.DeclareQueue, plan.DeclareExchange, plan.Bind}, s.Action) {
+			t.Fatalf("a plan with conflicts does more than repair:\n%s", tell(p))
+		}
 	}
 	if err := l.broker.apply(l.request, p.Steps); err != nil {
 		t.Fatalf("%v, in the plan\n%s", err, tell(p))

@@ -97,9 +97,9 @@ func DelayText(d time.Duration) string {
 	return s
 }
 
-// exactly returns a pattern that matches one queue name and no other. It ends in \z,
+// ExactPattern returns a pattern that matches one queue name and no other. It ends in \z,
 // since $ would also match before a newline at the end of a name.
-func exactly(name string) string {
+func ExactPattern(name string) string {
 	return "^" + literally(name) + `\z`
 }
 

@@ -29,7 +29,7 @@ func TestExactlyMatchesOneNameAndNoOther(t *testing.T) {
 		names = append(names, "a"+metacharacters[i:i+1]+"b", metacharacters[i:i+1])
 	}
 	for _, own := range names {
-		p := Policy{Pattern: exactly(own)}
+		p := Policy{Pattern: ExactPattern(own)}
 		for _, other := range names {
 			if got, want := p.MatchesName(other), own == other; got != want {
 				t.Errorf("pattern %q of %q matches %q: %v", p.Pattern, own, other, got)
@@ -42,7 +42,7 @@ func TestExactlyMatchesOneNameAndNoOtherWhateverTheNames(t *testing.T) {
 	name := rapid.OneOf(rapid.StringN(0, 255, 255), rapid.StringOfN(rapid.RuneFrom([]rune(metacharacters+"ab\n")), 0, 8, -1))
 	rapid.Check(t, func(t *rapid.T) {
 		own, other := name.Draw(t, "own"), name.Draw(t, "other")
-		p := Policy{Pattern: exactly(own)}
+		p := Policy{Pattern: ExactPattern(own)}
 		if !p.MatchesName(own) {
 			t.Fatalf("%q does not match its own name %q", p.Pattern, own)
 		}

@@ -152,5 +152,5 @@ func (r Request) OwnPolicy(observed Topology) (Policy, bool) {
 	if claimed && park.Arguments.OwnerOf() != r.Owner.String() {
 		return Policy{}, false
 	}
-	return p, ok && p.Pattern == exactly(r.Target)
+	return p, ok && p.Pattern == ExactPattern(r.Target)
 }

@@ -43,7 +43,7 @@ func (l *Ladder) addPolicy(observed Topology, exchange string) {
 	r := l.Request
 	p := Policy{
 		Name:       r.PolicyName(),
-		Pattern:    exactly(r.Target),
+		Pattern:    ExactPattern(r.Target),
 		ApplyTo:    "queues",
 		Priority:   minPriority,
 		Definition: Args{KeyDeadLetterExchange: exchange},

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -47,11 +47,11 @@ func TestModelAgainstBrokers(t *testing.T) {
 			started := time.Now()
 			outcomes := n.runAll(t.Context(), scenarios)
 			walked := time.Since(started)
-			stalls := n.compareStalls(t.Context(), t, outcomes)
+			reports := n.reports(t.Context(), t, outcomes)
 			t.Logf("%d scenarios on RabbitMQ %s in %s, of which %s before the wait for statistics",
 				len(scenarios), n.Version, time.Since(started).Round(time.Second), walked.Round(time.Second))
 			for i, s := range scenarios {
-				t.Run(s.name, func(t *testing.T) { outcomes[i].report(t, s, stalls[outcomes[i].vhost]) })
+				t.Run(s.name, func(t *testing.T) { outcomes[i].report(t, s, reports[outcomes[i].vhost]) })
 			}
 		})
 	}
@@ -136,35 +136,55 @@ func (n *node) runAll(ctx context.Context, scenarios []scenario) []*outcome {
 // queue's tick comes on top.
 const freshness = time.Minute
 
-// compareStalls waits until the broker shows, for every queue, as many pending dead
-// letters as the model has, and returns what it shows at last, by vhost. The vhosts are
-// gone then.
-func (n *node) compareStalls(ctx context.Context, t *testing.T, outcomes []*outcome) map[string]map[string]int64 {
+// reported is what the broker says of its queues, by vhost: how many dead letters are
+// pending where there are any, and which policies are in effect.
+type reported struct {
+	pending  map[string]int64
+	policies map[string]string
+}
+
+func (r reported) agrees(w *world) bool {
+	return maps.Equal(r.pending, w.stalled) && maps.Equal(r.policies, w.policies())
+}
+
+// policies are those that the model finds in effect, as text, by queue.
+func (w *world) policies() map[string]string {
+	out := map[string]string{}
+	operators := topology.Topology{Policies: w.topology.OperatorPolicies}
+	for name, q := range w.topology.Queues {
+		user, _ := w.topology.InEffect(q)
+		operator, _ := operators.InEffect(q)
+		out[name] = user.Name + "/" + operator.Name
+	}
+	return out
+}
+
+// reports waits until the broker tells of every queue what the model says, and returns what
+// it tells at last. The vhosts are gone then.
+func (n *node) reports(ctx context.Context, t *testing.T, outcomes []*outcome) map[string]reported {
 	t.Helper()
 	if err := n.passTicks(ctx); err != nil {
 		t.Errorf("wait for fresh statistics: %v", err)
 	}
-	var pending map[string]map[string]int64
+	var last map[string]reported
 	waiting, cancel := context.WithTimeout(ctx, freshness)
 	defer cancel()
 	err := sandbox.Poll(waiting, time.Second, func() (bool, error) {
 		var err error
-		if pending, err = n.pendingDeadLetters(ctx); err != nil {
+		if last, err = n.report(ctx); err != nil {
 			return false, err
 		}
-		return !slices.ContainsFunc(outcomes, func(o *outcome) bool {
-			return o.world != nil && o.err == nil && len(o.differences) == 0 && !maps.Equal(o.world.stalled, pending[o.vhost])
-		}), nil
+		return !slices.ContainsFunc(outcomes, func(o *outcome) bool { return o.ok() && !last[o.vhost].agrees(o.world) }), nil
 	})
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("look at pending dead letters: %v", err)
+		t.Errorf("look at the queues: %v", err)
 	}
 	for _, o := range outcomes {
 		if err := n.deleteVhost(ctx, o.vhost); err != nil {
 			t.Errorf("delete vhost %s: %v", o.vhost, err)
 		}
 	}
-	return pending
+	return last
 }
 
 // passTicks returns when every queue's statistics are younger than the call: a queue of its
@@ -200,35 +220,42 @@ func (n *node) passTicks(ctx context.Context) error {
 	return n.deleteVhost(ctx, vhost)
 }
 
-// pendingDeadLetters returns the queues that have some, by vhost.
-func (n *node) pendingDeadLetters(ctx context.Context) (map[string]map[string]int64, error) {
+func (n *node) report(ctx context.Context) (map[string]reported, error) {
 	var queues []struct {
-		Name, Vhost string
-		Pending     int64 `json:"messages_dlx"`
+		Name, Vhost    string
+		Pending        int64  `json:"messages_dlx"`
+		Policy         string `json:"policy"`
+		OperatorPolicy string `json:"operator_policy"`
 	}
-	if err := n.do(ctx, "GET", "/queues?columns="+url.QueryEscape("name,vhost,messages_dlx"), nil, &queues); err != nil {
+	if err := n.do(ctx, http.MethodGet, "/queues?columns=name,vhost,messages_dlx,policy,operator_policy", nil, &queues); err != nil {
 		return nil, err
 	}
-	out := map[string]map[string]int64{}
+	out := map[string]reported{}
 	for _, q := range queues {
-		if q.Pending == 0 {
-			continue
+		r, ok := out[q.Vhost]
+		if !ok {
+			r = reported{pending: map[string]int64{}, policies: map[string]string{}}
+			out[q.Vhost] = r
 		}
-		if out[q.Vhost] == nil {
-			out[q.Vhost] = map[string]int64{}
+		if q.Pending > 0 {
+			r.pending[q.Name] = q.Pending
 		}
-		out[q.Vhost][q.Name] = q.Pending
+		r.policies[q.Name] = q.Policy + "/" + q.OperatorPolicy
 	}
 	return out, nil
 }
 
-func (o *outcome) report(t *testing.T, s scenario, pending map[string]int64) {
+// ok reports that the scenario ran to its end as the model says.
+func (o *outcome) ok() bool { return o.err == nil && len(o.differences) == 0 }
+
+func (o *outcome) report(t *testing.T, s scenario, r reported) {
 	t.Helper()
 	if o.err != nil {
 		t.Error(o.err)
 	}
-	if o.err == nil && len(o.differences) == 0 && !maps.Equal(o.world.stalled, pending) {
-		o.differ("pending dead letters are %v, the model has %v; losses in the model: %q", pending, o.world.stalled, o.world.losses)
+	if o.ok() && !r.agrees(o.world) {
+		o.differ("pending dead letters are %v, the model has %v; losses in the model: %q\npolicies in effect are %v, the model has %v",
+			r.pending, o.world.stalled, o.world.losses, r.policies, o.world.policies())
 	}
 	for _, d := range o.differences {
 		t.Error(d)

@@ -61,8 +61,10 @@ type world struct {
 	copies   map[string][]deadletter.Message
 	// stalled counts, by queue, what stays there as a pending dead letter.
 	stalled map[string]int64
-	// losses counts what is lost on the way, for the report.
+	// losses are what has been lost on the way, for the report.
 	losses []string
+	// first are the queues that the message itself has come to.
+	first []string
 }
 
 func publish(t topology.Topology, p publication) *world {
@@ -71,13 +73,13 @@ func publish(t topology.Topology, p publication) *world {
 	m.Keys = slices.Concat(m.Keys, p.cc, p.bcc)
 	for _, q := range deadletter.Route(t, p.exchange, m).Queues {
 		w.copies[q] = append(w.copies[q], m)
+		w.first = append(w.first, q)
 	}
 	if p.refused != "" {
 		w.kill(p.refused, deadletter.MaxLen)
 	}
 	if p.expires {
-		first := slices.Sorted(maps.Keys(w.copies))
-		for _, q := range first {
+		for _, q := range w.first {
 			w.kill(q, deadletter.Expired)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -71,7 +72,7 @@ func (b *box) down(ctx context.Context) error {
 func (b *box) command(ctx context.Context, env []string, verb string) error {
 	cmd := exec.CommandContext(ctx, "go", "run", "./hack/cmd/sandbox", verb)
 	cmd.Dir, cmd.Env = b.root, env
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.Stdout, cmd.Stderr = lossy{os.Stderr}, lossy{os.Stderr}
 	// A group of its own: Ctrl-C reaches the demo alone, and what it passes on reaches the
 	// sandbox's command too, of which `go run` is the parent.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -84,6 +85,15 @@ func (b *box) command(ctx context.Context, env []string, verb string) error {
 		return fmt.Errorf("bring the sandbox %s: %w", verb, err)
 	}
 	return nil
+}
+
+// lossy drops what can't be written: the end of whoever read it must not end the command
+// that takes the sandbox down.
+type lossy struct{ w io.Writer }
+
+func (l lossy) Write(p []byte) (int, error) {
+	_, _ = l.w.Write(p)
+	return len(p), nil
 }
 
 // endpoints reads bin/sandbox/env as a shell does.

@@ -234,7 +234,8 @@ func (d *demo) settle(ctx context.Context) (ending, error) {
 		return ending{}, err
 	}
 	d.screen.say("\nWaiting for the status to notice: the broker's statistics are up to 10s old.")
-	if err := d.waitForCounts(ctx, parked); err != nil {
+	// The status has to agree with the broker; whether the broker is right is for the checks.
+	if err := d.waitForCounts(ctx, d.depths[d.ladder.ParkingLot]); err != nil {
 		if ctx.Err() != nil {
 			return ending{}, err
 		}
