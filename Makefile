@@ -115,16 +115,22 @@ install: $(BIN)/kustomize ## Install the CRDs into the cluster of KUBECONFIG.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
 
 .PHONY: uninstall
-uninstall: $(BIN)/kustomize ## Remove the CRDs, and with them every object of theirs.
+uninstall: $(BIN)/kustomize ## Remove the CRDs with every object of theirs, while the operator runs.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
 deploy: overlay ## Deploy the CRDs and the operator, with the image IMG.
 	$(KUSTOMIZE) build $(BIN)/deploy | $(KUBECTL) apply --server-side -f -
 
+# The CRDs stay, and the policies with them: removed together with the operator,
+# they would wait for ever for it to take their finalizers off. `make uninstall`
+# removes them while the operator still runs.
 .PHONY: undeploy
-undeploy: overlay ## Remove the operator and the CRDs.
-	$(KUSTOMIZE) build $(BIN)/deploy | $(KUBECTL) delete --ignore-not-found -f -
+undeploy: overlay ## Remove the operator, and keep the CRDs and the policies.
+	@mkdir -p $(BIN)/undeploy
+	@printf '%s\n' 'resources: [../deploy]' 'patches:' '- target: {kind: CustomResourceDefinition}' \
+	  '  patch: '"'"'{$$patch: delete, apiVersion: v1, kind: any, metadata: {name: any}}'"'" > $(BIN)/undeploy/kustomization.yaml
+	$(KUSTOMIZE) build $(BIN)/undeploy | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: build-installer
 build-installer: overlay ## Write all that deploy applies into dist/install.yaml.
@@ -142,7 +148,7 @@ overlay: $(BIN)/kustomize
 
 .PHONY: clean
 clean: ## Remove what was built, the tools included.
-	rm -rf $(BIN)/manager $(BIN)/deploy $(TOOLS) $(BIN)/*-v[0-9]* dist
+	rm -rf $(BIN)/manager $(BIN)/deploy $(BIN)/undeploy $(TOOLS) $(BIN)/*-v[0-9]* dist
 
 # Tools are pinned in hack/tools and built into bin, under a name with the
 # version so that another version is another file. bin/NAME is a link to the

@@ -54,12 +54,16 @@ func ready(parts ...metav1.Condition) metav1.Condition {
 		"Rejected messages are retried with delay and parked after the last attempt")
 }
 
+// blind are the reasons that say nothing about what is on the broker, nor that anybody
+// has made a mistake.
+var blind = map[string]bool{v1alpha1.ReasonBrokerUnreachable: true, v1alpha1.ReasonBrokerError: true}
+
 func topologyReady(s *scope) metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
 		return condition(v1alpha1.ConditionTopologyReady, metav1.ConditionFalse, reason, message)
 	}
 	switch {
-	case s.failure != nil && s.failure.reason == v1alpha1.ReasonBrokerUnreachable:
+	case s.failure != nil && s.snapshot == nil && blind[s.failure.reason]:
 		return condition(v1alpha1.ConditionTopologyReady, metav1.ConditionUnknown, s.failure.reason, s.failure.message)
 	case s.failure != nil:
 		return no(s.failure.reason, s.failure.message)

@@ -30,7 +30,7 @@ var reasonByClass = map[broker.Class]string{
 	broker.PermissionDenied:     v1alpha1.ReasonPermissionDenied,
 	broker.VhostNotFound:        v1alpha1.ReasonVhostNotFound,
 	broker.Rejected:             v1alpha1.ReasonBrokerRefused,
-	broker.Internal:             v1alpha1.ReasonBrokerUnreachable,
+	broker.Internal:             v1alpha1.ReasonBrokerError,
 }
 
 // failureOf returns the failure in an error, or makes one of a broker's error. It returns

@@ -102,6 +102,10 @@ const (
 	// message names.
 	ReasonPermissionDenied = "PermissionDenied"
 
+	// ReasonBrokerError says that the broker answered with an error of its own, so that it
+	// could not be observed. Read the message, and the broker's log.
+	ReasonBrokerError = "BrokerError"
+
 	// ReasonBrokerRefused says that the broker refused a change that it understood.
 	// Read the message for the broker's own reason.
 	ReasonBrokerRefused = "BrokerRefused"

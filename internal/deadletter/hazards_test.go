@@ -154,7 +154,7 @@ func TestHazards(t *testing.T) {
 			want: []deadletter.HazardKind{deadletter.PolicyShadowed, deadletter.QueueUnavailable, deadletter.ParkingLotDrops, deadletter.ClassicTarget}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, observed := hazardLadder(tc.tiers, tc.target, slices.ContainsFunc(tc.changes, change.bounds))
+			l, observed := hazardLadder(tc.tiers, tc.target, tc.changes)
 			for _, c := range tc.changes {
 				c.apply(observed)
 			}
@@ -172,17 +172,16 @@ func TestHazards(t *testing.T) {
 	}
 }
 
-// bounds reports that the target's own length limit is what is changed, which the ladder
-// itself takes into account.
-func (c change) bounds() bool { return c.queue == target && c.arguments.Has("x-max-length") }
-
-func hazardLadder(tiers, targetType string, bounded bool) (topology.Ladder, topology.Topology) {
-	w := queue(target, orQuorum(targetType), nil)
-	if bounded {
-		w.Arguments = topology.Args{"x-max-length": int64(9)}
+// hazardLadder is declared for a target that has its arguments already, which the ladder's
+// policy takes into account.
+func hazardLadder(tiers, targetType string, changes []change) (topology.Ladder, topology.Topology) {
+	w := queue(target, orQuorum(targetType), topology.Args{})
+	for _, c := range changes {
+		if c.queue == target {
+			maps.Copy(w.Arguments, c.arguments)
+		}
 	}
-	r := request(orQuorum(tiers), 10*time.Second, 10*time.Second)
-	return ladderFor(r, w)
+	return ladderFor(request(orQuorum(tiers), 10*time.Second, 10*time.Second), w)
 }
 
 func orQuorum(queueType string) string {
@@ -193,7 +192,7 @@ func orQuorum(queueType string) string {
 }
 
 func TestHazardsLookOnlyAtQueuesThatAreThere(t *testing.T) {
-	l, observed := hazardLadder("", "", false)
+	l, observed := hazardLadder("", "", nil)
 	observed.RemoveQueue(l.Tiers[0].Queue)
 	observed.RemoveQueue(parkingLot)
 	if got := deadletter.Hazards(l, observed); len(got) > 0 {

@@ -7,6 +7,7 @@ package deadletter
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -82,23 +83,42 @@ func (w *walk) loseTarget() {
 	}
 }
 
-// ladderAlone is the part of the observed topology that belongs to the ladder: enough for
-// the way from its tiers, and small beside a vhost of thousands of queues.
+// ladderAlone is what can be reached from the ladder's exchanges: enough for the way from
+// its tiers, and small beside a vhost of thousands of queues.
 func (w *walk) ladderAlone() topology.Topology {
 	part := topology.New()
 	part.Policies, part.OperatorPolicies = w.observed.Policies, w.observed.OperatorPolicies
 	for name := range w.ladder.Wanted.Queues {
-		if q, ok := w.observed.Queues[name]; ok {
-			part.AddQueue(q)
-		}
+		w.copyQueue(part, name)
 	}
-	for name := range w.ladder.Wanted.Exchanges {
-		if e, ok := w.observed.Exchanges[name]; ok {
-			part.AddExchange(e)
-			part.Bindings[name] = w.observed.Bindings[name]
+	pending := slices.Collect(maps.Keys(w.ladder.Wanted.Exchanges))
+	for len(pending) > 0 {
+		name := pending[0]
+		pending = pending[1:]
+		e, ok := w.observed.Exchanges[name]
+		if _, done := part.Exchanges[name]; done || !ok {
+			continue
+		}
+		part.AddExchange(e)
+		part.Bindings[name] = w.observed.Bindings[name]
+		for _, b := range part.Bindings[name] {
+			if b.ToExchange {
+				pending = append(pending, b.Destination)
+			} else {
+				w.copyQueue(part, b.Destination)
+			}
+		}
+		if alternate, ok := w.observed.AlternateOf(e); ok {
+			pending = append(pending, alternate)
 		}
 	}
 	return part
+}
+
+func (w *walk) copyQueue(to topology.Topology, name string) {
+	if q, ok := w.observed.Queues[name]; ok {
+		to.AddQueue(q)
+	}
 }
 
 // expect lets the message die and reports it unless it arrives in the one right queue of

@@ -102,11 +102,28 @@ func TestProveFindsWhatWasPutInTheWay(t *testing.T) {
 	}{
 		"nothing": {
 			change: func(topology.Ladder, topology.Topology) {}},
-		"a tap on a return exchange, which is no concern of ours": {
+		"a tap behind the alternate exchange, which is no concern of ours": {
+			change: func(l topology.Ladder, t topology.Topology) {
+				t.AddQueue(queue("tap", topology.Classic, nil))
+				t.Bind(bind(l.FirstFailure, "", "tap"))
+			}},
+		"a tap on a return exchange, which would take all if the target were gone": {
 			change: func(l topology.Ladder, t topology.Topology) {
 				t.AddQueue(queue("tap", topology.Classic, nil))
 				t.Bind(bind(l.Tiers[0].Return, "", "tap"))
-			}},
+			}, want: []deadletter.FindingKind{deadletter.RouteUnreachable}},
+		"a tap on a return exchange through an exchange": {
+			change: func(l topology.Ladder, t topology.Topology) {
+				t.AddQueue(queue("tap", topology.Classic, nil))
+				t.AddExchange(exchange("taps", topology.Fanout))
+				t.Bind(bindExchange(l.Tiers[0].Return, "", "taps"))
+				t.Bind(bind("taps", "", "tap"))
+			}, want: []deadletter.FindingKind{deadletter.RouteUnreachable}},
+		"a tap on the dead-letter exchange, which shuts its alternate exchange": {
+			change: func(l topology.Ladder, t topology.Topology) {
+				t.AddQueue(queue("tap", topology.Classic, nil))
+				t.Bind(bindHeaders(l.DeadLetterExchange, "tap", nil))
+			}, want: []deadletter.FindingKind{deadletter.RouteUnreachable}},
 		"a policy of others without a dead-letter exchange": {
 			change: anotherPolicy(topology.Args{"max-length": int64(9)}), want: []deadletter.FindingKind{deadletter.RouteUnreachable}},
 		"a policy of others that leads to an exchange that is not there": {

@@ -80,8 +80,12 @@ func (r *Routing) visit(t topology.Topology, e topology.Exchange, m Message) []s
 			r.arrive(t, b.Destination)
 		}
 	}
-	alternate, ok := e.Arguments[topology.KeyAlternateExchange].(string)
-	if !matched && ok {
+	if matched {
+		return next
+	}
+	// As an alternate the default exchange is there and routes nothing: its ways to the
+	// queues are no bindings.
+	if alternate, ok := t.AlternateOf(e); ok && alternate != "" {
 		next = append(next, alternate)
 	}
 	return next
@@ -95,12 +99,20 @@ func matches(exchangeType string, b topology.Binding, m Message) bool {
 		return slices.Contains(m.Keys, b.RoutingKey)
 	case "topic":
 		return slices.ContainsFunc(m.Keys, func(key string) bool {
-			return topicMatches(strings.Split(b.RoutingKey, "."), strings.Split(key, "."))
+			return topicMatches(words(b.RoutingKey), words(key))
 		})
 	case topology.Headers:
 		return headersMatch(b.Arguments, m.Headers)
 	}
 	return false
+}
+
+// words splits a routing key; the empty one has none.
+func words(key string) []string {
+	if key == "" {
+		return nil
+	}
+	return strings.Split(key, ".")
 }
 
 // topicMatches: * stands for one word, # for any number of words.

@@ -135,6 +135,15 @@ func TestRouteThroughExchanges(t *testing.T) {
 			topology: build(withAlternate("e", "direct", "f"), withAlternate("f", "direct", "e")), from: "e", key: "x"},
 		"the default exchange as an alternate has no bindings of its own": {
 			topology: build(withAlternate("e", "direct", ""), q), from: "e", key: "q"},
+		"a policy gives an exchange an alternate": {
+			topology: build(exchange("e", "direct"), exchange("a", "fanout"), q, bind("a", "", "q"), alternatePolicy("^e$", 0, "exchanges", "a")), from: "e", key: "x", want: []string{"q"}},
+		"an argument beats the policy's alternate": {
+			topology: build(withAlternate("e", "direct", "a"), exchange("a", "fanout"), exchange("b", "fanout"), q, p, bind("a", "", "q"), bind("b", "", "p"), alternatePolicy("^e$", 0, "all", "b")), from: "e", key: "x", want: []string{"q"}},
+		"of two policies the one with the highest priority decides, also when it has no alternate": {
+			topology: build(exchange("e", "direct"), exchange("a", "fanout"), q, bind("a", "", "q"), alternatePolicy("^e$", 0, "exchanges", "a"),
+				topology.Policy{Name: "more", Pattern: "e", ApplyTo: "all", Priority: 1, Definition: topology.Args{"max-length": int64(9)}}), from: "e", key: "x"},
+		"a policy for queues is nothing to an exchange": {
+			topology: build(exchange("e", "direct"), exchange("a", "fanout"), q, bind("a", "", "q"), alternatePolicy("^e$", 0, "queues", "a")), from: "e", key: "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := deadletter.Route(tc.topology, tc.from, deadletter.Publish(tc.from, tc.key, nil))
@@ -143,6 +152,11 @@ func TestRouteThroughExchanges(t *testing.T) {
 			}
 		})
 	}
+}
+
+func alternatePolicy(pattern string, priority int64, applyTo, alternate string) topology.Policy {
+	return topology.Policy{Name: "alternate", Pattern: pattern, ApplyTo: applyTo, Priority: priority,
+		Definition: topology.Args{topology.KeyAlternateExchange: alternate}}
 }
 
 // TestRouteMeetsAnyGraph: whatever is bound to whatever, routing ends, names only queues

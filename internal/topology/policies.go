@@ -152,6 +152,19 @@ func (t Topology) operatorPolicy(q Queue) (Policy, bool) {
 	return strongest(t.OperatorPolicies, func(p Policy) bool { return p.Matches(q) })
 }
 
+// AlternateOf returns the exchange that takes what no binding of e does: the one of its
+// argument, else the one of the policy with the highest priority that applies to e.
+func (t Topology) AlternateOf(e Exchange) (string, bool) {
+	if name, ok := e.Arguments[KeyAlternateExchange].(string); ok {
+		return name, true
+	}
+	p, _ := strongest(t.Policies, func(p Policy) bool {
+		return (p.ApplyTo == "all" || p.ApplyTo == "exchanges") && p.MatchesName(e.Name)
+	})
+	name, ok := p.Definition[KeyAlternateExchange].(string)
+	return name, ok
+}
+
 // strongest returns the matching policy with the highest priority; of equals, whose
 // order RabbitMQ leaves open, the first by name.
 func strongest(policies map[string]Policy, match func(Policy) bool) (Policy, bool) {

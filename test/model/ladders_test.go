@@ -226,7 +226,7 @@ func unknownTo(kind string) args {
 	if kind == topology.Classic {
 		return args{"dead-letter-exchange": "amq.fanout", "delivery-limit": int64(5)}
 	}
-	return args{"dead-letter-exchange": "amq.fanout", "queue-version": int64(2)}
+	return args{"dead-letter-exchange": "amq.fanout", "queue-mode": "lazy"}
 }
 
 func matchAll(s *spoiler) { s.rebind("all") }

@@ -107,6 +107,8 @@ func routings() []scenario {
 		bind("a", "", "p"), bind("b", "", "q"), policy("ae", "^d$", 0, "all", args{"alternate-exchange": "b"})), to("w"))
 	add("a policy for queues gives an exchange no alternate", wayOut(nil, exchange("d", "direct"), exchange("a", "fanout"), bind("a", "", "p"),
 		policy("ae", "^[da]$", 0, "queues", args{"max-length": int64(9)}), policy("less", "^d$", -1, "exchanges", args{"alternate-exchange": "a"})), to("w"))
+	add("a policy with more priority and without an alternate exchange", wayOut(nil, exchange("d", "direct"), exchange("a", "fanout"), bind("a", "", "p"),
+		policy("more", "^d$", 5, "all", args{"max-length": int64(9)}), policy("less", "^d$", 1, "exchanges", args{"alternate-exchange": "a"})), to("w"))
 	for _, m := range []struct {
 		name string
 		a    args

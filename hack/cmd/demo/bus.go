@@ -15,9 +15,10 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Names in the broker. The queue is the one of config/samples.
+// Names in the broker. The queue and its parking lot are those of config/samples.
 const (
 	targetQueue = "orders"
+	parkingLot  = "orders.parked"
 	topicShop   = "shop"
 	topicKey    = "order.#"
 )
@@ -56,6 +57,57 @@ func dial(ctx context.Context, url string) (*bus, error) {
 }
 
 func (b *bus) close() { _ = b.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
+
+// channel is a channel of the client.
+type channel = *amqp.Channel
+
+// exists asks the broker for something, on a channel of its own since a no closes it.
+func (b *bus) exists(ask func(channel) error) (bool, error) {
+	ch, err := b.conn.Channel()
+	if err != nil {
+		return false, fmt.Errorf("open a channel: %w", err)
+	}
+	err = ask(ch)
+	var refusal *amqp.Error
+	if errors.As(err, &refusal) && refusal.Code == amqp.NotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask the broker what is there: %w", err)
+	}
+	return true, ch.Close()
+}
+
+// remove deletes the queues and the exchange that a demo made, unless someone else has
+// messages in them by now.
+func (b *bus) remove(m made) error {
+	for _, queue := range m.queues {
+		there, err := b.exists(func(ch channel) error {
+			_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !there {
+			continue
+		}
+		if _, err := b.clear([]string{queue}); err != nil {
+			return err
+		}
+		if _, err := b.exists(func(ch channel) error {
+			_, err := ch.QueueDelete(queue, false, false, false)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if !m.exchange {
+		return nil
+	}
+	_, err := b.exists(func(ch channel) error { return ch.ExchangeDelete(topicShop, false, false) })
+	return err
+}
 
 // declare makes the queue and the exchange, as their owner would, and binds them.
 func (b *bus) declare() error {
