@@ -7,6 +7,8 @@ package controllers
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -119,14 +121,14 @@ func worthWriting(old, next *v1alpha1.RetryPolicyStatus, now time.Time, quiet ti
 
 // gist is what a reader must learn at once, as one comparable text.
 func gist(s *v1alpha1.RetryPolicyStatus) string {
-	text := s.Vhost + s.BrokerVersion + countGist(s.Retrying) + countGist(s.Parked.Messages) + s.Parked.QueueName
+	parts := []string{s.Vhost, s.BrokerVersion, countGist(s.Retrying), countGist(s.Parked.Messages), s.Parked.QueueName}
 	for _, t := range s.Tiers {
-		text += t.QueueName
+		parts = append(parts, t.QueueName)
 	}
 	for _, c := range s.Conditions {
-		text += c.Type + string(c.Status) + c.Reason + time.Duration(c.ObservedGeneration).String()
+		parts = append(parts, c.Type, string(c.Status), c.Reason, strconv.FormatInt(c.ObservedGeneration, 10))
 	}
-	return text
+	return strings.Join(parts, " ")
 }
 
 func countGist(n *int64) string {

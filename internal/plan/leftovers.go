@@ -74,10 +74,11 @@ func (c *computation) removeExchange(e topology.Exchange) {
 }
 
 func (c *computation) exchangeInUse(e topology.Exchange) string {
-	switch e.Arguments.RoleOf() {
-	case topology.RoleReturn:
+	role := e.Arguments.RoleOf()
+	if role == topology.RoleReturn {
 		return c.returnInUse(e)
-	case topology.RoleFirstFailure:
+	}
+	if role == topology.RoleFirstFailure {
 		return c.alternateInUse(e)
 	}
 	return c.deadLettersArrive(e)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Ladder is what should be on the broker for one policy, with the names that a reader
@@ -114,11 +115,11 @@ func (l *Ladder) ladderBindings() []Binding {
 }
 
 func hashOf(bindings []Binding, first string) string {
-	s := first
+	parts := []string{first}
 	for _, b := range bindings {
-		s += "|" + b.sortKey()
+		parts = append(parts, b.sortKey())
 	}
-	return shortHash(s)
+	return shortHash(strings.Join(parts, "|"))
 }
 
 // addEarlierGenerations keeps the way home of what still waits in tiers of a longer

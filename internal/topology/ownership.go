@@ -7,6 +7,8 @@ package topology
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -65,28 +67,29 @@ func (a Args) AttemptOf() int {
 
 func (o Owner) args(role Role, more Args) Args {
 	out := Args{ArgOwner: o.String(), ArgRole: string(role)}
-	for k, v := range more {
-		out[k] = v
-	}
+	maps.Copy(out, more)
 	return out
 }
 
 // OwnedQueues returns the queues that carry the owner's argument, by name.
 func (t Topology) OwnedQueues(owner Owner) []Queue {
-	return owned(t.Queues, func(q Queue) bool { return q.Arguments.OwnerOf() == owner.String() })
+	o := owner.String()
+	return present(t.owned[o].queues, t.Queues, func(q Queue) bool { return q.Arguments.OwnerOf() == o })
 }
 
 // OwnedExchanges returns the exchanges that carry the owner's argument, by name.
 func (t Topology) OwnedExchanges(owner Owner) []Exchange {
-	return owned(t.Exchanges, func(e Exchange) bool { return e.Arguments.OwnerOf() == owner.String() })
+	o := owner.String()
+	return present(t.owned[o].exchanges, t.Exchanges, func(e Exchange) bool { return e.Arguments.OwnerOf() == o })
 }
 
-func owned[T any](all map[string]T, mine func(T) bool) []T {
-	found := map[string]T{}
-	for name, v := range all {
-		if mine(v) {
-			found[name] = v
+// present returns those of the names that are still there and still the owner's.
+func present[T any](names map[string]bool, all map[string]T, mine func(T) bool) []T {
+	var out []T
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if v, ok := all[name]; ok && mine(v) {
+			out = append(out, v)
 		}
 	}
-	return Sorted(found)
+	return out
 }

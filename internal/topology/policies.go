@@ -170,8 +170,9 @@ func (t Topology) AlternateOf(e Exchange) (string, bool) {
 func strongest(policies map[string]Policy, match func(Policy) bool) (Policy, bool) {
 	var best Policy
 	found := false
-	for _, p := range Sorted(policies) {
-		if (!found || p.Priority > best.Priority) && match(p) {
+	for _, p := range policies {
+		stronger := !found || p.Priority > best.Priority || p.Priority == best.Priority && p.Name < best.Name
+		if stronger && match(p) {
 			best, found = p, true
 		}
 	}

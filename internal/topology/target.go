@@ -152,7 +152,8 @@ func refuseTarget(target Queue) []Refusal {
 	var out []Refusal
 	for _, key := range []string{KeyDeadLetterExchange, KeyDeadLetterRoutingKey, KeyDeadLetterStrategy} {
 		arg := "x-" + key
-		if target.Arguments.Has(arg) && !(key == KeyDeadLetterStrategy && target.Arguments.String(arg) == AtLeastOnce) {
+		harmless := key == KeyDeadLetterStrategy && target.Arguments.String(arg) == AtLeastOnce
+		if target.Arguments.Has(arg) && !harmless {
 			out = append(out, Refusal{RefusedArgument, fmt.Sprintf(
 				"queue %q was declared with the argument %s, which beats every policy; declare the queue without it", target.Name, arg)})
 		}

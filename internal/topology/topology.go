@@ -178,7 +178,13 @@ type Topology struct {
 	Bindings         map[string][]Binding // by source
 	Policies         map[string]Policy
 	OperatorPolicies map[string]Policy
+
+	// owned finds the objects of one owner without a look at those of all others.
+	owned map[string]possessions
 }
+
+// possessions are the names of what an owner has or had.
+type possessions struct{ queues, exchanges map[string]bool }
 
 // New returns an empty topology.
 func New() Topology {
@@ -188,14 +194,34 @@ func New() Topology {
 		Bindings:         map[string][]Binding{},
 		Policies:         map[string]Policy{},
 		OperatorPolicies: map[string]Policy{},
+		owned:            map[string]possessions{},
 	}
 }
 
+// of returns what the owner named in the arguments has; its maps are nil where none is.
+func (t Topology) of(args Args) possessions {
+	owner := args.OwnerOf()
+	if _, ok := t.owned[owner]; !ok && owner != "" {
+		t.owned[owner] = possessions{queues: map[string]bool{}, exchanges: map[string]bool{}}
+	}
+	return t.owned[owner]
+}
+
 // AddExchange puts e in, in place of one of the same name.
-func (t Topology) AddExchange(e Exchange) { t.Exchanges[e.Name] = e }
+func (t Topology) AddExchange(e Exchange) {
+	t.Exchanges[e.Name] = e
+	if theirs := t.of(e.Arguments).exchanges; theirs != nil {
+		theirs[e.Name] = true
+	}
+}
 
 // AddQueue puts q in, in place of one of the same name.
-func (t Topology) AddQueue(q Queue) { t.Queues[q.Name] = q }
+func (t Topology) AddQueue(q Queue) {
+	t.Queues[q.Name] = q
+	if theirs := t.of(q.Arguments).queues; theirs != nil {
+		theirs[q.Name] = true
+	}
+}
 
 // AddPolicy puts p in, in place of one of the same name.
 func (t Topology) AddPolicy(p Policy) { t.Policies[p.Name] = p }
@@ -220,21 +246,27 @@ func (t Topology) Clone() Topology {
 		Bindings:         make(map[string][]Binding, len(t.Bindings)),
 		Policies:         maps.Clone(t.Policies),
 		OperatorPolicies: maps.Clone(t.OperatorPolicies),
+		owned:            make(map[string]possessions, len(t.owned)),
 	}
 	for source, bs := range t.Bindings {
 		c.Bindings[source] = slices.Clone(bs)
+	}
+	for owner, p := range t.owned {
+		c.owned[owner] = possessions{queues: maps.Clone(p.queues), exchanges: maps.Clone(p.exchanges)}
 	}
 	return c
 }
 
 // RemoveQueue takes a queue out, with its bindings, as the broker does.
 func (t Topology) RemoveQueue(name string) {
+	delete(t.of(t.Queues[name].Arguments).queues, name)
 	delete(t.Queues, name)
 	t.unbind(func(b Binding) bool { return !b.ToExchange && b.Destination == name })
 }
 
 // RemoveExchange takes an exchange out, with the bindings from it and to it.
 func (t Topology) RemoveExchange(name string) {
+	delete(t.of(t.Exchanges[name].Arguments).exchanges, name)
 	delete(t.Exchanges, name)
 	delete(t.Bindings, name)
 	t.unbind(func(b Binding) bool { return b.ToExchange && b.Destination == name })

@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the root of all tests' contexts
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	. "github.com/onsi/gomega" //nolint:revive // gomega reads as sentences
+	. "github.com/onsi/gomega"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 

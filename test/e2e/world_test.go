@@ -8,13 +8,14 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega" //nolint:revive // gomega reads as sentences
+	. "github.com/onsi/gomega"
 	amqp "github.com/rabbitmq/amqp091-go"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -178,9 +179,7 @@ func (w *world) channel() *amqp.Channel {
 func (w *world) declare(queue, queueType string, args amqp.Table) {
 	w.t.Helper()
 	all := amqp.Table{"x-queue-type": queueType}
-	for k, v := range args {
-		all[k] = v
-	}
+	maps.Copy(all, args)
 	_, err := w.channel().QueueDeclare(queue, true, false, false, false, all)
 	w.Expect(err).NotTo(HaveOccurred())
 }

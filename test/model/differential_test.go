@@ -29,6 +29,8 @@ const (
 	// countVariable makes more of them, for a long search.
 	countVariable = "MODEL_RANDOM"
 	randomCount   = 30
+	// givenBroker is the sandbox's variable for a broker that runs already.
+	givenBroker = "RABBITMQ_URL"
 	// atOnce is how many scenarios are under way: most of their time is waiting.
 	atOnce = 12
 )
@@ -48,6 +50,7 @@ func TestModelAgainstBrokers(t *testing.T) {
 			outcomes := n.runAll(t.Context(), scenarios)
 			walked := time.Since(started)
 			reports := n.reports(t.Context(), t, outcomes)
+			n.tidy(t, outcomes)
 			t.Logf("%d scenarios on RabbitMQ %s in %s, of which %s before the wait for statistics",
 				len(scenarios), n.Version, time.Since(started).Round(time.Second), walked.Round(time.Second))
 			for i, s := range scenarios {
@@ -59,7 +62,7 @@ func TestModelAgainstBrokers(t *testing.T) {
 
 // versions are both, unless one broker is given.
 func versions() []string {
-	if os.Getenv("RABBITMQ_URL") != "" {
+	if os.Getenv(givenBroker) != "" {
 		return []string{"given"}
 	}
 	return []string{"4.0", "4.3"}
@@ -75,7 +78,7 @@ func all(t *testing.T) []scenario {
 		t.Fatal(err)
 	}
 	t.Logf("seed of the random scenarios: %d; set %s to it for a replay", seed, seedVariable)
-	scenarios := slices.Concat(wholeLadders(), brokenLadders(), cycles(), routings(), settings(), random(seed, int(count)))
+	scenarios := slices.Concat(wholeLadders(), brokenLadders(), cycles(), routings(), settings(), []scenario{policyKeys()}, random(seed, int(count)))
 	names := map[string]bool{}
 	for _, s := range scenarios {
 		if names[s.name] {
@@ -119,17 +122,35 @@ func startNode(t *testing.T, version string) *node {
 // runAll runs the scenarios side by side, each in a vhost of its own.
 func (n *node) runAll(ctx context.Context, scenarios []scenario) []*outcome {
 	outcomes := make([]*outcome, len(scenarios))
+	sideBySide(len(scenarios), func(i int) {
+		outcomes[i] = n.run(ctx, fmt.Sprintf("model-%03d-%d", i, os.Getpid()), scenarios[i])
+	})
+	return outcomes
+}
+
+func sideBySide(n int, do func(int)) {
 	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
-	for i, s := range scenarios {
+	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			outcomes[i] = n.run(ctx, fmt.Sprintf("model-%03d-%d", i, os.Getpid()), s)
+			do(i)
 		})
 	}
 	wg.Wait()
-	return outcomes
+}
+
+// tidy leaves a broker that goes on without the vhosts.
+func (n *node) tidy(t *testing.T, outcomes []*outcome) {
+	if os.Getenv(givenBroker) == "" {
+		return
+	}
+	sideBySide(len(outcomes), func(i int) {
+		if err := n.deleteVhost(t.Context(), outcomes[i].vhost); err != nil {
+			t.Errorf("delete vhost %s: %v", outcomes[i].vhost, err)
+		}
+	})
 }
 
 // freshness is how long statistics may take: they are written down every 5 s, and a quorum
@@ -160,7 +181,7 @@ func (w *world) policies() map[string]string {
 }
 
 // reports waits until the broker tells of every queue what the model says, and returns what
-// it tells at last. The vhosts are gone then.
+// it tells at last.
 func (n *node) reports(ctx context.Context, t *testing.T, outcomes []*outcome) map[string]reported {
 	t.Helper()
 	if err := n.passTicks(ctx); err != nil {
@@ -178,11 +199,6 @@ func (n *node) reports(ctx context.Context, t *testing.T, outcomes []*outcome) m
 	})
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("look at the queues: %v", err)
-	}
-	for _, o := range outcomes {
-		if err := n.deleteVhost(ctx, o.vhost); err != nil {
-			t.Errorf("delete vhost %s: %v", o.vhost, err)
-		}
 	}
 	return last
 }

@@ -49,6 +49,9 @@ func (n *node) run(ctx context.Context, vhost string, s scenario) *outcome {
 		return o
 	}
 	o.world = publish(unseen(observed), s.message)
+	if s.message.none() {
+		return o
+	}
 	c, err := dial(n.AMQPURL(vhost))
 	if err != nil {
 		o.err = err

@@ -52,6 +52,9 @@ func (d death) byDelivery() bool {
 	return d.reason == deadletter.Rejected || d.reason == deadletter.DeliveryLimit
 }
 
+// none: without a message the scenario is about the policies in effect.
+func (p publication) none() bool { return p.exchange == "" && p.key == "" }
+
 // maxCopies bounds the copies that a scenario may make of the one message.
 const maxCopies = 12
 

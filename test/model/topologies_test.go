@@ -206,3 +206,22 @@ func settings() []scenario {
 		one(args{"overflow": "reject-publish"}))
 	return out
 }
+
+// policyKeys is one policy for each key that both versions take, with a queue of each type:
+// the broker says in effect only those that the type knows.
+func policyKeys() scenario {
+	t := topology.New()
+	for key, value := range map[string]any{
+		"expires": int64(3_600_000), "message-ttl": int64(3_600_000), "max-length": int64(99), "max-length-bytes": int64(9999),
+		"max-in-memory-length": int64(9), "max-in-memory-bytes": int64(9), "overflow": "drop-head", "delivery-limit": int64(7),
+		"dead-letter-exchange": "x", "dead-letter-routing-key": "x", "dead-letter-strategy": "at-most-once",
+		"queue-mode": "lazy", "queue-version": int64(2), "target-group-size": int64(1), "initial-cluster-size": int64(1),
+		"max-age": "1D", "stream-max-segment-size-bytes": int64(99_999), "stream-filter-size-bytes": int64(17), "alternate-exchange": "x",
+	} {
+		t.AddPolicy(policy(key, "^"+key+" ", 1, "queues", args{key: value}))
+		for _, kind := range []string{topology.Classic, topology.Quorum, topology.Stream} {
+			t.AddQueue(topology.Queue{Name: key + " " + kind, Type: kind, Durable: true})
+		}
+	}
+	return scenario{name: "settings: the policy keys that each type of queue knows", topology: t}
+}

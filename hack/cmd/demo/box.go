@@ -135,6 +135,12 @@ func (b *box) state() (boxState, error) {
 	return s, nil
 }
 
+// outlived says whether the broker or the cluster goes on when the sandbox has ended.
+func (b *box) outlived() bool {
+	s, err := b.state()
+	return err != nil || s.Cluster != "" || s.foreignBroker()
+}
+
 func (s boxState) anyAlive() bool {
 	return s.Etcd.Process.Alive() || s.APIServer.Process.Alive() || s.Operator.Process.Alive() || s.brokerAlive()
 }

@@ -58,11 +58,8 @@ func dial(ctx context.Context, url string) (*bus, error) {
 
 func (b *bus) close() { _ = b.conn.CloseDeadline(time.Now().Add(closeTimeout)) }
 
-// channel is a channel of the client.
-type channel = *amqp.Channel
-
-// exists asks the broker for something, on a channel of its own since a no closes it.
-func (b *bus) exists(ask func(channel) error) (bool, error) {
+// has asks for something in the broker, on a channel of its own since a no closes it.
+func (b *bus) has(ask func(*amqp.Channel) error) (bool, error) {
 	ch, err := b.conn.Channel()
 	if err != nil {
 		return false, fmt.Errorf("open a channel: %w", err)
@@ -78,14 +75,27 @@ func (b *bus) exists(ask func(channel) error) (bool, error) {
 	return true, ch.Close()
 }
 
-// remove deletes the queues and the exchange that a demo made, unless someone else has
-// messages in them by now.
-func (b *bus) remove(m made) error {
-	for _, queue := range m.queues {
-		there, err := b.exists(func(ch channel) error {
-			_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-			return err
-		})
+func (b *bus) hasQueue(name string) (bool, error) {
+	return b.has(func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		return err
+	})
+}
+
+func (b *bus) hasExchange(name string) (bool, error) {
+	return b.has(func(ch *amqp.Channel) error {
+		return ch.ExchangeDeclarePassive(name, amqp.ExchangeTopic, true, false, false, false, nil)
+	})
+}
+
+// remove deletes queues, unless someone else has messages in them, and exchanges.
+func (b *bus) remove(queues, exchanges []string) error {
+	ch, err := b.conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open a channel: %w", err)
+	}
+	for _, queue := range queues {
+		there, err := b.hasQueue(queue)
 		if err != nil {
 			return err
 		}
@@ -95,18 +105,16 @@ func (b *bus) remove(m made) error {
 		if _, err := b.clear([]string{queue}); err != nil {
 			return err
 		}
-		if _, err := b.exists(func(ch channel) error {
-			_, err := ch.QueueDelete(queue, false, false, false)
-			return err
-		}); err != nil {
-			return err
+		if _, err := ch.QueueDelete(queue, false, false, false); err != nil {
+			return fmt.Errorf("delete the queue %s: %w", queue, err)
 		}
 	}
-	if !m.exchange {
-		return nil
+	for _, exchange := range exchanges {
+		if err := ch.ExchangeDelete(exchange, false, false); err != nil {
+			return fmt.Errorf("delete the exchange %s: %w", exchange, err)
+		}
 	}
-	_, err := b.exists(func(ch channel) error { return ch.ExchangeDelete(topicShop, false, false) })
-	return err
+	return ch.Close()
 }
 
 // declare makes the queue and the exchange, as their owner would, and binds them.

@@ -28,11 +28,11 @@ const (
 
 // demo is one run.
 type demo struct {
-	box     *box
 	cluster *cluster
 	screen  *screen
 
 	bus     *bus
+	made    made
 	ladder  ladder
 	script  []message
 	journal *journal
@@ -62,14 +62,19 @@ func (d *demo) prepare(ctx context.Context, amqpURL string) error {
 	if d.bus, err = dial(ctx, amqpURL); err != nil {
 		return err
 	}
+	if err := d.noteMissing(); err != nil {
+		return err
+	}
 	if err := d.bus.declare(); err != nil {
 		return err
 	}
 	d.screen.say("\nDeclared the quorum queue %s, bound to the topic exchange %s with %s, as an application would.", targetQueue, topicShop, topicKey)
-	if err := d.kubectl(ctx, readyTimeout, "apply", "-k", samples); err != nil {
+	applied, err := d.kubectl(ctx, readyTimeout, "apply", "-k", samples)
+	d.made.policy = strings.Contains(applied, "/"+policyName+" created")
+	if err != nil {
 		return err
 	}
-	if err := d.kubectl(ctx, readyTimeout+kubectlSlack, waitArgs(readyTimeout, "condition=Ready")...); err != nil {
+	if _, err := d.kubectl(ctx, readyTimeout+kubectlSlack, waitArgs(readyTimeout, "condition=Ready")...); err != nil {
 		return errors.Join(err, d.showConditions(ctx))
 	}
 	p, err := d.cluster.policy(ctx)
@@ -283,7 +288,7 @@ func (d *demo) report(ctx context.Context, e ending) error {
 		{"-n", namespace, "get", "retrypolicies", "-o", "wide"},
 		{"-n", namespace, "get", "events", "--field-selector", "involvedObject.kind=RetryPolicy,involvedObject.name=" + policyName},
 	} {
-		if err := d.kubectl(ctx, kubectlSlack, args...); err != nil {
+		if _, err := d.kubectl(ctx, kubectlSlack, args...); err != nil {
 			return err
 		}
 	}
@@ -299,16 +304,15 @@ func (d *demo) report(ctx context.Context, e ending) error {
 	return nil
 }
 
-// kubectl runs kubectl and shows the command with what it printed.
-func (d *demo) kubectl(ctx context.Context, timeout time.Duration, args ...string) error {
+// kubectl runs kubectl, shows the command with what it printed, and returns that.
+func (d *demo) kubectl(ctx context.Context, timeout time.Duration, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out, err := d.cluster.run(ctx, args...)
-	if err != nil {
-		return err
+	if err == nil {
+		d.screen.say("\n$ %s\n%s", commandLine(args), strings.TrimRight(out, "\n"))
 	}
-	d.screen.say("\n$ %s\n%s", commandLine(args), strings.TrimRight(out, "\n"))
-	return nil
+	return out, err
 }
 
 // showConditions tells why a policy is not ready.

@@ -60,17 +60,17 @@ func run(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	d := &demo{
-		box:     b,
 		cluster: &cluster{root: root, kubectl: e.kubectl, kubeconfig: e.kubeconfig},
 		screen:  newScreen(),
 	}
-	if err := d.play(ctx, e.amqpURL); err != nil {
-		return err
+	err = d.play(ctx, e.amqpURL)
+	if b.ours && !keep && b.outlived() {
+		err = errors.Join(err, d.tidy(ctx, e.amqpURL))
 	}
 	if b.ours && keep {
 		d.screen.say("The sandbox stays up: `. bin/sandbox/env` lets kubectl find it, `make sandbox-down` ends it.")
 	}
-	return nil
+	return err
 }
 
 // newScreen draws in place on a terminal that can, and in plain lines elsewhere.

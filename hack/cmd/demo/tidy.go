@@ -13,23 +13,24 @@ import (
 	"time"
 )
 
-const tidyTimeout = time.Minute
+// deleteTimeout is for an operator that takes a queue down only when it has seen it empty
+// twice, some of the broker's statistics intervals apart.
+const (
+	deleteTimeout = 2 * time.Minute
+	tidyTimeout   = deleteTimeout + 30*time.Second
+)
 
 // made is what a demo has made in a broker or a cluster that outlives the sandbox. Only
 // that is deleted again.
 type made struct {
-	policy   bool
-	queues   []string
-	exchange bool
+	policy            bool
+	queues, exchanges []string
 }
 
-// noteMissing notes what the demo is about to make.
+// noteMissing notes what the demo is about to make on the broker.
 func (d *demo) noteMissing() error {
 	for _, queue := range []string{targetQueue, parkingLot} {
-		there, err := d.bus.exists(func(ch channel) error {
-			_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-			return err
-		})
+		there, err := d.bus.hasQueue(queue)
 		if err != nil {
 			return err
 		}
@@ -37,10 +38,10 @@ func (d *demo) noteMissing() error {
 			d.made.queues = append(d.made.queues, queue)
 		}
 	}
-	there, err := d.bus.exists(func(ch channel) error {
-		return ch.ExchangeDeclarePassive(topicShop, "topic", true, false, false, false, nil)
-	})
-	d.made.exchange = !there
+	there, err := d.bus.hasExchange(topicShop)
+	if err == nil && !there {
+		d.made.exchanges = []string{topicShop}
+	}
 	return err
 }
 
@@ -51,7 +52,8 @@ func (d *demo) tidy(ctx context.Context, amqpURL string) error {
 	defer cancel()
 	var problems []error
 	if d.made.policy {
-		out, err := d.cluster.run(ctx, "delete", "-k", samples, "--timeout="+(tidyTimeout/2).String())
+		d.screen.say("\nDeleting the RetryPolicy. The operator first makes sure that the tiers are empty: up to a minute.")
+		out, err := d.cluster.run(ctx, "delete", "-k", samples, "--timeout="+deleteTimeout.String())
 		d.screen.say("%s", strings.TrimSpace(out))
 		problems = append(problems, err)
 	}
@@ -60,7 +62,7 @@ func (d *demo) tidy(ctx context.Context, amqpURL string) error {
 		return errors.Join(append(problems, err)...)
 	}
 	defer bus.close()
-	problems = append(problems, bus.remove(d.made))
+	problems = append(problems, bus.remove(d.made.queues, d.made.exchanges))
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("delete what the demo has made: %w", err)
 	}
