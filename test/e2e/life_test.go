@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	amqp "github.com/rabbitmq/amqp091-go"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
@@ -225,5 +226,93 @@ func TestAChangeOfTheLadderKeepsWhatWaits(t *testing.T) {
 		w.expectOnly("orders.parked", n)
 		w.Expect(w.inventoryOf("queues", "orders.retry.")).To(ConsistOf("orders.retry.1.1s", "orders.retry.2.2s"))
 		w.drain("orders.parked", n)
+	})
+}
+
+func TestAPolicyGoesWhenWhatItNeedsIsGoneAlready(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		take  func(w *world)
+		event string
+	}{
+		"its Secret": {
+			func(w *world) {
+				w.Expect(k8s.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "main"}})).To(Succeed())
+			}, "Warning LeftBehind",
+		},
+		"its connection": {
+			func(w *world) {
+				w.Expect(k8s.Delete(w.t.Context(), &v1alpha1.BrokerConnection{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "main"}})).To(Succeed())
+			}, "Warning LeftBehind",
+		},
+		"its vhost": {
+			func(w *world) { w.mgmt.must(w.t, http.MethodDelete, path("vhosts", w.vhost), nil) }, "Normal Released",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachBroker(t, func(t *testing.T, version string) {
+				w := newWorld(t, version)
+				w.declare("orders", "quorum", nil)
+				p := w.policy("orders", "orders", 2, time.Second)
+				w.ready(p)
+				c.take(w)
+				w.Expect(k8s.Delete(t.Context(), p)).To(Succeed())
+				w.gone(p)
+				w.Eventually(func() []string { return w.events(p) }).Should(ContainElement(HavePrefix(c.event)))
+			})
+		})
+	}
+}
+
+// TestAMessageThatIsPublishedAgainStartsAtTheFirstTier: a client that copies a message with
+// its old x-death headers, or forges them, gains and loses no attempt.
+func TestAMessageThatIsPublishedAgainStartsAtTheFirstTier(t *testing.T) {
+	t.Parallel()
+	eachTarget(t, func(t *testing.T, w *world, queueType string) {
+		w.declare("orders", queueType, nil)
+		w.ready(w.policy("orders", "orders", 3, 200*time.Millisecond))
+		c := w.consume("orders", func(string, int) bool { return false })
+		ch := w.channel()
+		w.Expect(ch.Publish("", "orders", true, false, amqp.Publishing{
+			MessageId: "again", DeliveryMode: amqp.Persistent,
+			Headers: amqp.Table{
+				"x-last-death-exchange": "orders.retry.2.return", "x-last-death-reason": "rejected", "x-last-death-queue": "orders",
+				"x-death": []any{amqp.Table{"queue": "orders", "reason": "rejected", "count": int64(2), "exchange": "orders.retry.2.return"}},
+			},
+		})).To(Succeed())
+		w.Eventually(c.count).Should(Equal(3))
+		w.expectOnly("orders.parked", 1)
+		w.Expect(c.count()).To(Equal(3))
+	})
+}
+
+func TestTwinsInTwoNamespacesDoNotHarmEachOther(t *testing.T) {
+	t.Parallel()
+	eachBroker(t, func(t *testing.T, version string) {
+		first, second := newWorld(t, version), newWorld(t, version)
+		first.declare("orders", "quorum", nil)
+		winner := first.policy("orders", "orders", 2, time.Second)
+		first.ready(winner)
+		before := first.inventory()
+
+		loser := second.policy("orders", "orders", 3, time.Second)
+		loser.Spec.Vhost = first.vhost
+		second.create(loser)
+		second.eventually(loser, v1alpha1.ConditionReady, "False", v1alpha1.ReasonTargetClaimed)
+		second.Expect(k8s.Delete(t.Context(), loser)).To(Succeed())
+		second.gone(loser)
+		first.Expect(first.inventory()).To(Equal(before))
+
+		t.Log("when the winner goes, a twin takes the queue over, its parking lot apart")
+		heir := second.policy("heir", "orders", 3, time.Second)
+		heir.Spec.Vhost = first.vhost
+		heir.Spec.ParkingLot.QueueName = "orders.failed"
+		second.create(heir)
+		second.eventually(heir, v1alpha1.ConditionReady, "False", v1alpha1.ReasonTargetClaimed)
+		first.Expect(k8s.Delete(t.Context(), winner)).To(Succeed())
+		first.gone(winner)
+		second.eventually(heir, v1alpha1.ConditionReady, "True", v1alpha1.ReasonRetriesActive)
 	})
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // arrival is how long a copy may take to arrive; far more than any TTL of a scenario.
-const arrival = 20 * time.Second
+const arrival = 30 * time.Second
 
 // client is one AMQP connection to the vhost of a scenario.
 type client struct {

@@ -28,7 +28,7 @@ const (
 	seedVariable = "MODEL_SEED"
 	// countVariable makes more of them, for a long search.
 	countVariable = "MODEL_RANDOM"
-	randomCount   = 30
+	randomCount   = 24
 	// givenBroker is the sandbox's variable for a broker that runs already.
 	givenBroker = "RABBITMQ_URL"
 	// atOnce is how many scenarios are under way: most of their time is waiting.
@@ -44,7 +44,6 @@ func TestModelAgainstBrokers(t *testing.T) {
 	scenarios := all(t)
 	for _, version := range versions() {
 		t.Run("RabbitMQ "+version, func(t *testing.T) {
-			t.Parallel()
 			n := startNode(t, version)
 			started := time.Now()
 			outcomes := n.runAll(t.Context(), scenarios)

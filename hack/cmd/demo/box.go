@@ -49,8 +49,8 @@ func (b *box) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.ours = !s.anyAlive()
-	if s.allAlive() {
+	b.ours = !s.anyAlive(ctx)
+	if s.allAlive(ctx) {
 		return nil // with the options that it was brought up with
 	}
 	ctx, cancel := context.WithTimeout(ctx, upTimeout)
@@ -141,22 +141,22 @@ func (b *box) outlived() bool {
 	return err != nil || s.Cluster != "" || s.foreignBroker()
 }
 
-func (s boxState) anyAlive() bool {
-	return s.Etcd.Process.Alive() || s.APIServer.Process.Alive() || s.Operator.Process.Alive() || s.brokerAlive()
+func (s boxState) anyAlive(ctx context.Context) bool {
+	return s.Etcd.Process.Alive() || s.APIServer.Process.Alive() || s.Operator.Process.Alive() || s.brokerAlive(ctx)
 }
 
-func (s boxState) allAlive() bool {
+func (s boxState) allAlive(ctx context.Context) bool {
 	own := s.Etcd.Process.Alive() && s.APIServer.Process.Alive()
-	return (own || s.Cluster != "") && s.Operator.Process.Alive() && (s.brokerAlive() || s.foreignBroker())
+	return (own || s.Cluster != "") && s.Operator.Process.Alive() && (s.brokerAlive(ctx) || s.foreignBroker())
 }
 
 func (s boxState) foreignBroker() bool { return s.Broker != nil && s.Broker.External != nil }
 
 // brokerAlive says whether a broker runs that the sandbox has started.
-func (s boxState) brokerAlive() bool {
+func (s boxState) brokerAlive(ctx context.Context) bool {
 	if s.Broker == nil || s.foreignBroker() {
 		return false
 	}
 	broker, err := sandbox.AttachBroker(func(string, ...any) {}, *s.Broker)
-	return err == nil && broker.Alive(context.Background())
+	return err == nil && broker.Alive(ctx)
 }

@@ -115,7 +115,7 @@ func TestEachCheckFailsOnBadData(t *testing.T) {
 	// twice, order-03 fails for good.
 	const firstRetry = 12
 	tests := map[string]struct {
-		break_ func(*journal, *ending)
+		spoil  func(*journal, *ending)
 		failed []string
 	}{
 		"a message was not confirmed": {
@@ -211,7 +211,7 @@ func TestEachCheckFailsOnBadData(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			j, e := afterGoodRun()
-			tc.break_(j, &e)
+			tc.spoil(j, &e)
 			verdicts := judge(j, e)
 			if allPassed(verdicts) {
 				t.Fatal("every check passed")

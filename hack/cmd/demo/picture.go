@@ -111,12 +111,13 @@ func (v verdict) lines() []string {
 // conditionTable writes conditions as kubectl writes tables.
 func conditionTable(conditions []metav1.Condition) string {
 	var sb strings.Builder
+	// A strings.Builder takes everything.
 	w := tabwriter.NewWriter(&sb, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(w, "TYPE\tSTATUS\tREASON\tMESSAGE")
+	_, _ = fmt.Fprintln(w, "TYPE\tSTATUS\tREASON\tMESSAGE")
 	for _, c := range conditions {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush()
 	return sb.String()
 }
 
