@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -109,26 +110,27 @@ func (n *node) observe(ctx context.Context, vhost string) (topology.Topology, er
 	return s.Topology, err
 }
 
-// converge builds a ladder as the operator does, from one observation to the next.
-func (n *node) converge(ctx context.Context, vhost string, r topology.Request) (topology.Ladder, error) {
+// converge builds a ladder as the operator does, from one observation to the next, and
+// returns the last of them.
+func (n *node) converge(ctx context.Context, vhost string, r topology.Request) (topology.Ladder, topology.Topology, error) {
 	for range 5 {
 		observed, err := n.observe(ctx, vhost)
 		if err != nil {
-			return topology.Ladder{}, err
+			return topology.Ladder{}, observed, err
 		}
 		l := topology.Desired(r, observed)
 		p := plan.Compute(l, observed)
 		if len(p.Conflicts) > 0 {
-			return l, fmt.Errorf("the plan has conflicts: %v", p.Conflicts)
+			return l, observed, fmt.Errorf("the plan has conflicts: %v", p.Conflicts)
 		}
 		if p.Done() {
-			return l, nil
+			return l, observed, nil
 		}
 		if err := n.client.Apply(ctx, vhost, p.Steps).Err; err != nil {
-			return l, err
+			return l, observed, err
 		}
 	}
-	return topology.Ladder{}, fmt.Errorf("the plan is never done")
+	return topology.Ladder{}, topology.Topology{}, errors.New("the plan is never done")
 }
 
 // spoiler collects what to break in a ladder.
@@ -179,22 +181,17 @@ func (n *node) prepare(ctx context.Context, vhost string, s scenario) (topology.
 	if err := n.declare(ctx, vhost, s.topology); err != nil {
 		return topology.Topology{}, err
 	}
-	if s.ladder != nil {
-		l, err := n.converge(ctx, vhost, *s.ladder)
-		if err != nil {
-			return topology.Topology{}, err
-		}
-		if s.spoil != nil {
-			observed, err := n.observe(ctx, vhost)
-			if err != nil {
-				return observed, err
-			}
-			sp := spoiler{Ladder: l, observed: observed}
-			s.spoil(&sp)
-			if err := n.client.Apply(ctx, vhost, sp.steps).Err; err != nil {
-				return observed, err
-			}
-		}
+	if s.ladder == nil {
+		return n.observe(ctx, vhost)
+	}
+	l, observed, err := n.converge(ctx, vhost, *s.ladder)
+	if err != nil || s.spoil == nil {
+		return observed, err
+	}
+	sp := spoiler{Ladder: l, observed: observed}
+	s.spoil(&sp)
+	if err := n.client.Apply(ctx, vhost, sp.steps).Err; err != nil {
+		return observed, err
 	}
 	return n.observe(ctx, vhost)
 }

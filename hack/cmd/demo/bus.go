@@ -31,10 +31,7 @@ const (
 )
 
 // bus is the demo's AMQP connection.
-type bus struct {
-	conn    *amqp.Connection
-	inspect *amqp.Channel // opened anew when the broker closes it
-}
+type bus struct{ conn *amqp.Connection }
 
 // dial connects. The connection closes when ctx ends, and with it whatever waits for the broker.
 func dial(ctx context.Context, url string) (*bus, error) {
@@ -51,7 +48,7 @@ func dial(ctx context.Context, url string) (*bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker over AMQP: %w", err)
 	}
-	b := &bus{conn: conn}
+	b := &bus{conn}
 	context.AfterFunc(ctx, b.close)
 	return b, nil
 }
@@ -251,9 +248,11 @@ func (b *bus) watch(ctx context.Context, queues []string) <-chan map[string]int 
 	out := make(chan map[string]int)
 	go func() {
 		defer close(out)
+		g := &gauge{conn: b.conn}
+		defer g.close()
 		for {
 			select {
-			case out <- b.depths(queues):
+			case out <- g.depths(queues):
 			case <-ctx.Done():
 				return
 			}
@@ -265,24 +264,44 @@ func (b *bus) watch(ctx context.Context, queues []string) <-chan map[string]int 
 	return out
 }
 
+// depths reads the depths of the queues once.
+func (b *bus) depths(queues []string) map[string]int {
+	g := &gauge{conn: b.conn}
+	defer g.close()
+	return g.depths(queues)
+}
+
+// gauge reads depths on one channel, which it opens anew when the broker closes it. It is
+// for one goroutine.
+type gauge struct {
+	conn *amqp.Connection
+	ch   *amqp.Channel
+}
+
 // depths asks the queues themselves, since the management API's numbers are seconds old.
 // A queue that does not answer is absent.
-func (b *bus) depths(queues []string) map[string]int {
+func (g *gauge) depths(queues []string) map[string]int {
 	depths := map[string]int{}
 	for _, queue := range queues {
-		if b.inspect == nil || b.inspect.IsClosed() {
-			ch, err := b.conn.Channel()
+		if g.ch == nil || g.ch.IsClosed() {
+			ch, err := g.conn.Channel()
 			if err != nil {
 				return depths
 			}
-			b.inspect = ch
+			g.ch = ch
 		}
 		// The broker compares nothing but the name when a queue is declared passively.
-		if q, err := b.inspect.QueueDeclarePassive(queue, true, false, false, false, nil); err == nil {
+		if q, err := g.ch.QueueDeclarePassive(queue, true, false, false, false, nil); err == nil {
 			depths[queue] = q.Messages
 		}
 	}
 	return depths
+}
+
+func (g *gauge) close() {
+	if g.ch != nil {
+		_ = g.ch.Close() // closed already where the broker has refused
+	}
 }
 
 // browse reads the parking lot and leaves it as it is.

@@ -32,8 +32,13 @@ type cluster struct {
 	kubeconfig string
 }
 
+// runTimeout bounds every call of kubectl, which has no deadline of its own.
+const runTimeout = 3 * time.Minute
+
 // run returns what kubectl printed.
 func (c *cluster) run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, c.kubectl, args...)
 	cmd.Dir = c.root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)

@@ -21,7 +21,7 @@ const (
 	readyTimeout  = time.Minute
 	clearTimeout  = 20 * time.Second
 	parkTimeout   = 20 * time.Second
-	kubectlSlack  = 10 * time.Second
+	kubectlSlack  = 30 * time.Second
 	climbSlack    = 30 * time.Second
 	statusTimeout = 2 * time.Minute // a status in which only numbers change is written once a minute
 )
@@ -133,10 +133,7 @@ func (d *demo) waitForCounts(ctx context.Context, parked int) error {
 		fmt.Sprintf("jsonpath={.status.parked.messages}=%d", parked),
 		"jsonpath={.status.retrying}=0",
 	} {
-		waitCtx, cancel := context.WithTimeout(ctx, statusTimeout+kubectlSlack)
-		_, err := d.cluster.run(waitCtx, waitArgs(statusTimeout, path)...)
-		cancel()
-		if err != nil {
+		if _, err := d.cluster.run(ctx, waitArgs(statusTimeout, path)...); err != nil {
 			return err
 		}
 	}
