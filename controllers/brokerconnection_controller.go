@@ -41,18 +41,16 @@ func (r *BrokerConnectionReconciler) Reconcile(ctx context.Context, req ctrl.Req
 	if !object.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
+	next := quietIntervals * r.PollInterval
 	about, err := r.check(ctx, req.NamespacedName)
-	f := failureOf(err)
-	if err != nil && f == nil {
-		return ctrl.Result{}, err
+	var f *failure
+	if err != nil {
+		if f = failureOf(err); f == nil {
+			return ctrl.Result{}, err
+		}
+		next = r.PollInterval
 	}
-	if err := r.writeStatus(ctx, object, about, f); err != nil {
-		return ctrl.Result{}, fmt.Errorf("write the status: %w", err)
-	}
-	if f != nil {
-		return ctrl.Result{RequeueAfter: r.PollInterval}, nil
-	}
-	return ctrl.Result{RequeueAfter: quietIntervals * r.PollInterval}, nil
+	return ctrl.Result{RequeueAfter: next}, r.writeStatus(ctx, object, about, f)
 }
 
 // check tries the management API and, where one is given, the AMQP address.
@@ -95,7 +93,10 @@ func (r *BrokerConnectionReconciler) writeStatus(ctx context.Context, object *v1
 	if !changed && before.Status.ObservedGeneration == object.Generation {
 		return nil
 	}
-	return client.IgnoreNotFound(r.Status().Patch(ctx, object, client.MergeFrom(before)))
+	if err := r.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	return nil
 }
 
 // SetupWithManager watches connections and their Secrets.

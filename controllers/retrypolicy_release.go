@@ -8,7 +8,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
+	"github.com/retry-operator/rabbitmq-retry-operator/internal/plan"
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
 )
 
@@ -105,13 +105,11 @@ func (r *RetryPolicyReconciler) event(s *scope, eventType, reason, action, forma
 // announce tells what was changed, and why, in the log and in events.
 func (r *RetryPolicyReconciler) announce(ctx context.Context, s *scope) {
 	log := logf.FromContext(ctx)
-	var reasons []string
 	for _, step := range s.report.Applied {
 		log.Info("Applied step", "vhost", s.vhost, "step", step.String(), "because", step.Reason)
-		reasons = append(reasons, step.Reason)
 	}
-	if len(reasons) > 0 {
-		r.event(s, corev1.EventTypeNormal, eventApplied, "Apply", "Applied %d changes: %s", len(reasons), strings.Join(slices.Compact(reasons), "; "))
+	if len(s.report.Applied) > 0 {
+		r.event(s, corev1.EventTypeNormal, eventApplied, "Apply", "%s", plan.Summary(s.report.Applied))
 	}
 	if s.report.Failed != nil {
 		r.event(s, corev1.EventTypeWarning, eventFailed, "Apply", "Could not %s: %v", s.report.Failed, s.report.Err)

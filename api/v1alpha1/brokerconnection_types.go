@@ -34,6 +34,8 @@ type SecretReference struct {
 }
 
 // BrokerConnectionSpec says where a broker is and how to log in to it.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.defaultVhost) ? self.defaultVhost : '/') == (has(oldSelf.defaultVhost) ? oldSelf.defaultVhost : '/')",message="defaultVhost cannot be changed, since policies that name no vhost would move: create another BrokerConnection, or name the vhost in the policy"
 type BrokerConnectionSpec struct {
 	// managementURL is where the broker's management API is: an http or https
 	// URL of at most 1024 characters, with a path prefix if the API has one,
@@ -68,7 +70,8 @@ type BrokerConnectionSpec struct {
 	CredentialsSecretRef SecretReference `json:"credentialsSecretRef,omitzero"`
 
 	// defaultVhost is the virtual host of every RetryPolicy that names none, 1
-	// to 255 bytes. Unset means "/".
+	// to 255 bytes. Unset means "/". It cannot be changed: every such policy
+	// would leave behind what was made for it.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255

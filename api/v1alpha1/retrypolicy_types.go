@@ -128,8 +128,10 @@ type ParkingLot struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.parkingLot) || !has(self.parkingLot.queueName) || self.parkingLot.queueName != self.queue",message="parkingLot.queueName must differ from queue: parked messages would be delivered again"
 type RetryPolicySpec struct {
 	// brokerRef names the BrokerConnection, in the same namespace, of the
-	// broker that has the queue.
+	// broker that has the queue. It cannot be changed: what was made on one
+	// broker would be left behind.
 	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="brokerRef cannot be changed, since what was made on that broker would be left behind: create another RetryPolicy"
 	// +required
 	BrokerRef BrokerReference `json:"brokerRef,omitzero"`
 

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
 
@@ -71,11 +72,7 @@ var needs = map[plan.Action]string{
 }
 
 func deletes(a plan.Action) bool {
-	switch a {
-	case plan.Unbind, plan.DeletePolicy, plan.DeleteExchange, plan.DeleteQueue:
-		return true
-	}
-	return false
+	return slices.Contains([]plan.Action{plan.Unbind, plan.DeletePolicy, plan.DeleteExchange, plan.DeleteQueue}, a)
 }
 
 func isNotFound(err error) bool {

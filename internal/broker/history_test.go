@@ -139,11 +139,11 @@ func TestBackoff(t *testing.T) {
 	err := &Error{Class: Unreachable}
 	var b backoff
 	g.Expect(b.active(now)).To(BeFalse())
-	for _, want := range []time.Duration{10, 20, 40, 40, 40} {
+	for _, want := range []int{10, 20, 40, 40, 40} {
 		low := b.next(err, now, 10*time.Second, 0)
-		g.Expect(low.until.Sub(now)).To(Equal(want * 800 * time.Millisecond))
+		g.Expect(low.until.Sub(now)).To(Equal(time.Duration(want*800) * time.Millisecond))
 		b = b.next(err, now, 10*time.Second, 0.5)
-		g.Expect(b.until.Sub(now)).To(Equal(want * time.Second))
+		g.Expect(b.until.Sub(now)).To(Equal(time.Duration(want) * time.Second))
 		g.Expect(b.active(b.until.Add(-1))).To(BeTrue())
 		g.Expect(b.active(b.until)).To(BeFalse())
 	}

@@ -43,9 +43,9 @@ func (c *Client) Observe(ctx context.Context, vhost string) (Snapshot, error) {
 	}
 	// Queues after policies, so that no policy is taken to be in effect before it was
 	// written; bindings after queues, so that no queue counts as idle that was bound since.
-	look := look{ctx: ctx, client: c, vhost: vhost, into: topology.New(), disputed: map[string]string{}}
-	for _, read := range []func() error{look.policies, look.operatorPolicies, look.exchanges, look.queues, look.bindings} {
-		if err := read(); err != nil {
+	look := look{client: c, vhost: vhost, into: topology.New(), disputed: map[string]string{}}
+	for _, read := range []func(context.Context) error{look.policies, look.operatorPolicies, look.exchanges, look.queues, look.bindings} {
+		if err := read(ctx); err != nil {
 			return Snapshot{}, c.explain(ctx, op, err)
 		}
 	}
@@ -54,7 +54,6 @@ func (c *Client) Observe(ctx context.Context, vhost string) (Snapshot, error) {
 }
 
 type look struct {
-	ctx    context.Context
 	client *Client
 	vhost  string
 	into   topology.Topology
@@ -63,9 +62,9 @@ type look struct {
 	disputed map[string]string
 }
 
-func list[T any](l *look, path string) ([]T, error) {
+func list[T any](ctx context.Context, l *look, path string) ([]T, error) {
 	var all []T
-	err := l.client.get(l.ctx, path, &all)
+	err := l.client.get(ctx, path, &all)
 	return all, err
 }
 
@@ -77,14 +76,16 @@ type policy struct {
 	Definition args   `json:"definition"`
 }
 
-func (l *look) policies() error { return l.policiesInto("policies", l.into.Policies) }
-
-func (l *look) operatorPolicies() error {
-	return l.policiesInto("operator-policies", l.into.OperatorPolicies)
+func (l *look) policies(ctx context.Context) error {
+	return l.policiesInto(ctx, "policies", l.into.Policies)
 }
 
-func (l *look) policiesInto(kind string, into map[string]topology.Policy) error {
-	all, err := list[policy](l, in(kind, l.vhost))
+func (l *look) operatorPolicies(ctx context.Context) error {
+	return l.policiesInto(ctx, "operator-policies", l.into.OperatorPolicies)
+}
+
+func (l *look) policiesInto(ctx context.Context, kind string, into map[string]topology.Policy) error {
+	all, err := list[policy](ctx, l, in(kind, l.vhost))
 	for _, p := range all {
 		t := topology.Policy{Name: p.Name, Pattern: p.Pattern, ApplyTo: p.ApplyTo, Definition: topology.Args(p.Definition)}
 		if p.Priority.n != nil {
@@ -104,8 +105,8 @@ type exchange struct {
 	Arguments  args   `json:"arguments"`
 }
 
-func (l *look) exchanges() error {
-	all, err := list[exchange](l, in("exchanges", l.vhost)+"?columns=name,type,durable,auto_delete,internal,arguments")
+func (l *look) exchanges(ctx context.Context) error {
+	all, err := list[exchange](ctx, l, in("exchanges", l.vhost)+"?columns=name,type,durable,auto_delete,internal,arguments")
 	for _, e := range all {
 		l.into.AddExchange(topology.Exchange{
 			Name: e.Name, Type: e.Type, Durable: bool(e.Durable), AutoDelete: bool(e.AutoDelete),
@@ -135,8 +136,8 @@ type queue struct {
 // are asked for, which changes nothing elsewhere.
 const queueColumns = "?enable_queue_totals=true&columns=name,type,durable,auto_delete,exclusive,arguments,state,policy,operator_policy,messages,messages_dlx"
 
-func (l *look) queues() error {
-	all, err := list[queue](l, in("queues", l.vhost)+queueColumns)
+func (l *look) queues(ctx context.Context) error {
+	all, err := list[queue](ctx, l, in("queues", l.vhost)+queueColumns)
 	l.ours = map[string]string{}
 	for _, p := range l.into.Policies {
 		if strings.HasPrefix(p.Name, topology.PolicyPrefix) {
@@ -207,8 +208,8 @@ type binding struct {
 const unlistable = "it can't list the bindings; it fails to when one of them has both arguments and a routing key with a ~, and can again when that binding is deleted"
 
 // bindings leaves out those of the default exchange, which every queue has.
-func (l *look) bindings() error {
-	all, err := list[binding](l, in("bindings", l.vhost))
+func (l *look) bindings(ctx context.Context) error {
+	all, err := list[binding](ctx, l, in("bindings", l.vhost))
 	if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusInternalServerError {
 		status.reason = unlistable
 	}

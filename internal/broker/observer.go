@@ -35,9 +35,8 @@ type observedClient struct {
 	vhosts map[string]*observedVhost
 	// backoff is for what fails whatever the vhost.
 	backoff backoff
-	// forgotten ends the looks under way.
-	forgotten context.Context
-	forget    context.CancelFunc
+	// forgotten is closed to end the looks under way.
+	forgotten chan struct{}
 }
 
 type observedVhost struct {
@@ -120,8 +119,7 @@ func (o *Observer) lookUp(ctx context.Context, c *Client, vhost string, notBefor
 func (o *Observer) entry(c *Client, vhost string) (*observedClient, *observedVhost) {
 	client := o.clients[c]
 	if client == nil {
-		client = &observedClient{vhosts: map[string]*observedVhost{}}
-		client.forgotten, client.forget = context.WithCancel(context.Background())
+		client = &observedClient{vhosts: map[string]*observedVhost{}, forgotten: make(chan struct{})}
 		o.clients[c] = client
 	}
 	v := client.vhosts[vhost]
@@ -138,12 +136,17 @@ func (o *Observer) takeOff(ctx context.Context, c *Client, client *observedClien
 	f := &flight{started: o.now(), done: make(chan struct{})}
 	v.flight = f
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(client.forgotten, cancel)
 	go func() {
 		defer cancel()
-		defer stop()
 		s, err := c.Observe(ctx, vhost)
 		o.land(c, client, v, f, s, err)
+	}()
+	go func() {
+		select {
+		case <-client.forgotten:
+			cancel()
+		case <-ctx.Done():
+		}
 	}()
 }
 
@@ -208,7 +211,7 @@ func (o *Observer) Forget(c *Client) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if client := o.clients[c]; client != nil {
-		client.forget()
+		close(client.forgotten)
 		delete(o.clients, c)
 	}
 	c.Close()

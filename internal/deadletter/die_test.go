@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 package deadletter_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -204,9 +205,7 @@ func TestRoutingKeysOfDeadLetters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := queue("w", topology.Classic, topology.Args{"x-dead-letter-exchange": "d"})
-			for k, v := range tc.arguments {
-				w.Arguments[k] = v
-			}
+			maps.Copy(w.Arguments, tc.arguments)
 			top := build(w, exchange("d", "direct"))
 			for _, n := range []string{"one", "two", "three"} {
 				top.AddQueue(queue(n, topology.Classic, nil))

@@ -98,3 +98,21 @@ func TestBrokerConnectionCreate(t *testing.T) {
 		})
 	}
 }
+
+func TestBrokerConnectionUpdate(t *testing.T) {
+	const vhostStays = "defaultVhost cannot be changed, since policies that name no vhost would move: create another BrokerConnection, or name the vhost in the policy"
+
+	tests := map[string]struct {
+		before string
+		specCase
+	}{
+		"the defaultVhost can't be changed":         {`defaultVhost: shop`, specCase{`defaultVhost: shop2`, vhostStays}},
+		"the defaultVhost can't be set later":       {``, specCase{`defaultVhost: shop`, vhostStays}},
+		"the defaultVhost can't be unset later":     {`defaultVhost: shop`, specCase{`defaultVhost: null`, vhostStays}},
+		"the default can be named":                  {``, specCase{`defaultVhost: /`, ""}},
+		"the address and the Secret can be changed": {``, specCase{`{managementURL: "http://rabbitmq:15672", credentialsSecretRef: {name: other}}`, ""}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { checkUpdate(t, minimalConnection, tt.before, tt.specCase) })
+	}
+}

@@ -175,8 +175,9 @@ func createPolicy(t *testing.T, tt specCase) {
 
 func TestRetryPolicyUpdate(t *testing.T) {
 	const (
-		queueStays = "queue cannot be changed: create another RetryPolicy for another queue"
-		vhostStays = "vhost cannot be changed, set or unset later: create another RetryPolicy"
+		queueStays  = "queue cannot be changed: create another RetryPolicy for another queue"
+		brokerStays = "brokerRef cannot be changed, since what was made on that broker would be left behind: create another RetryPolicy"
+		vhostStays  = "vhost cannot be changed, set or unset later: create another RetryPolicy"
 	)
 
 	tests := map[string]struct {
@@ -184,6 +185,7 @@ func TestRetryPolicyUpdate(t *testing.T) {
 		specCase
 	}{
 		"the queue can't be changed":                  {``, specCase{`queue: invoices`, queueStays}},
+		"the brokerRef can't be changed":              {``, specCase{`brokerRef: {name: other}`, brokerStays}},
 		"the vhost can't be changed":                  {`vhost: shop`, specCase{`vhost: shop2`, vhostStays}},
 		"the vhost can't be set later":                {``, specCase{`vhost: shop`, vhostStays}},
 		"the vhost can't be unset later":              {`vhost: shop`, specCase{`vhost: null`, vhostStays}},
@@ -193,7 +195,7 @@ func TestRetryPolicyUpdate(t *testing.T) {
 			`strategy: Ladder`, specCase{`strategy: null`, ""},
 		},
 		"attempts, delays and the rest can be changed": {``, specCase{`{
-			brokerRef: {name: other}, maxAttempts: 6, backoff: {tiers: [{delay: 5s}]}, queueType: classic,
+			maxAttempts: 6, backoff: {tiers: [{delay: 5s}]}, queueType: classic,
 			deletionPolicy: Delete, parkingLot: {queueName: orders.failed, alert: {messages: 5}}}`, ""}},
 		"fewer attempts than tiers":       {``, specCase{`maxAttempts: 2`, "more tiers than retries"}},
 		"the backoff can go with retries": {``, specCase{`{maxAttempts: 1, backoff: null}`, ""}},
@@ -206,16 +208,22 @@ func TestRetryPolicyUpdate(t *testing.T) {
 // updatePolicy creates the policy that before says, and has the API server check the change.
 func updatePolicy(t *testing.T, before string, tt specCase) {
 	t.Helper()
+	checkUpdate(t, minimalPolicy, before, tt)
+}
+
+// checkUpdate creates an object and has the API server check the change of it.
+func checkUpdate(t *testing.T, minimal, before string, tt specCase) {
+	t.Helper()
 	g := NewWithT(t)
 
-	policy := object(t, minimalPolicy, before)
-	policy.SetName("")
-	policy.SetGenerateName("update-")
-	g.Expect(server.Create(t.Context(), policy)).To(Succeed())
+	o := object(t, minimal, before)
+	o.SetName("")
+	o.SetGenerateName("update-")
+	g.Expect(server.Create(t.Context(), o)).To(Succeed())
 
-	spec, _ := policy.Object["spec"].(map[string]any)
-	policy.Object["spec"] = merge(spec, decode(t, tt.changes))
-	err := server.Update(t.Context(), policy, client.DryRunAll)
+	spec, _ := o.Object["spec"].(map[string]any)
+	o.Object["spec"] = merge(spec, decode(t, tt.changes))
+	err := server.Update(t.Context(), o, client.DryRunAll)
 
 	if tt.refused != "" {
 		g.Expect(err).To(beRefusedWith(tt.refused))

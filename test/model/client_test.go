@@ -8,6 +8,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -75,9 +76,7 @@ func (c *client) put(ctx context.Context, queue, body string) error {
 
 func (c *client) send(ctx context.Context, p publication) error {
 	headers := amqp.Table{}
-	for k, v := range p.headers {
-		headers[k] = v
-	}
+	maps.Copy(headers, amqp.Table(p.headers))
 	for name, keys := range map[string][]string{"CC": p.cc, "BCC": p.bcc} {
 		var list []any
 		for _, k := range keys {

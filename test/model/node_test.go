@@ -7,6 +7,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,12 +103,38 @@ func (n *node) declare(ctx context.Context, vhost string, t topology.Topology) e
 	for _, b := range t.SortedBindings() {
 		steps = append(steps, plan.Step{Action: plan.Bind, Binding: b})
 	}
-	return n.client.Apply(ctx, vhost, steps).Err
+	return n.apply(ctx, vhost, steps)
 }
 
 func (n *node) observe(ctx context.Context, vhost string) (topology.Topology, error) {
-	s, err := n.client.Observe(ctx, vhost)
+	var s broker.Snapshot
+	err := patiently(ctx, func() error {
+		var err error
+		s, err = n.client.Observe(ctx, vhost)
+		return err
+	})
 	return s.Topology, err
+}
+
+func (n *node) apply(ctx context.Context, vhost string, steps []plan.Step) error {
+	return patiently(ctx, func() error { return n.client.Apply(ctx, vhost, steps).Err })
+}
+
+// patiently repeats what the broker itself fails at, as the operator does at its next turn:
+// a node that has just started, busy with a dozen new vhosts, answers some requests with 500.
+func patiently(ctx context.Context, try func() error) error {
+	waiting, cancel := context.WithTimeout(ctx, arrival)
+	defer cancel()
+	var last error
+	err := sandbox.Poll(waiting, 250*time.Millisecond, func() (bool, error) {
+		last = try()
+		class := broker.ClassOf(last)
+		if last != nil && (class == broker.Internal || class == broker.Unreachable) {
+			return false, nil
+		}
+		return true, last
+	})
+	return cmp.Or(last, err)
 }
 
 // converge builds a ladder as the operator does, from one observation to the next, and
@@ -126,7 +153,7 @@ func (n *node) converge(ctx context.Context, vhost string, r topology.Request) (
 		if p.Done() {
 			return l, observed, nil
 		}
-		if err := n.client.Apply(ctx, vhost, p.Steps).Err; err != nil {
+		if err := n.apply(ctx, vhost, p.Steps); err != nil {
 			return l, observed, err
 		}
 	}
@@ -190,7 +217,7 @@ func (n *node) prepare(ctx context.Context, vhost string, s scenario) (topology.
 	}
 	sp := spoiler{Ladder: l, observed: observed}
 	s.spoil(&sp)
-	if err := n.client.Apply(ctx, vhost, sp.steps).Err; err != nil {
+	if err := n.apply(ctx, vhost, sp.steps); err != nil {
 		return observed, err
 	}
 	return n.observe(ctx, vhost)

@@ -6,6 +6,8 @@ SPDX-License-Identifier: Apache-2.0
 package model
 
 import (
+	"maps"
+
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/deadletter"
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
 )
@@ -83,11 +85,7 @@ func rejections(queue string, n int) []death {
 
 // deadLettersTo are the arguments of a queue whose dead letters go to an exchange.
 func deadLettersTo(exchange string, more args) args {
-	out := args{"x-dead-letter-exchange": exchange}
-	for k, v := range more {
-		out[k] = v
-	}
-	return out
+	return withArgs(args{"x-dead-letter-exchange": exchange}, more)
 }
 
 // deadLettersToQueue are the arguments of a queue whose dead letters go to another.
@@ -102,10 +100,7 @@ func atLeastOnce(a args) args {
 
 func withArgs(a, more args) args {
 	out := args{}
-	for _, m := range []args{a, more} {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
+	maps.Copy(out, a)
+	maps.Copy(out, more)
 	return out
 }

@@ -77,7 +77,7 @@ func parseOneLineSources(text string) []aptSource {
 			continue
 		}
 		keyring := ""
-		for _, option := range strings.Fields(options) {
+		for option := range strings.FieldsSeq(options) {
 			if value, ok := strings.CutPrefix(option, "signed-by="); ok {
 				keyring = value
 			}
@@ -123,7 +123,7 @@ func deb822Stanza(fields map[string]string) []aptSource {
 		keyring = ""
 	}
 	var all []aptSource
-	for _, uri := range strings.Fields(fields["uris"]) {
+	for uri := range strings.FieldsSeq(fields["uris"]) {
 		all = append(all, newAptSource(uri, strings.Fields(fields["suites"]), strings.Fields(fields["components"]), keyring))
 	}
 	return all

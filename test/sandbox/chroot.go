@@ -132,10 +132,10 @@ func (c *chroot) startEPMD(ctx context.Context) error {
 	defer cancel()
 	err = Poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
-		if err != nil {
-			return false, nil
+		if err == nil {
+			return true, conn.Close()
 		}
-		return true, conn.Close()
+		return false, nil // not yet is no failure
 	})
 	if err != nil {
 		return fmt.Errorf("wait for epmd: %w", err)

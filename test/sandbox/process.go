@@ -120,7 +120,7 @@ func parseStat(stat string) (string, bool) {
 		return "", false
 	}
 	fields := strings.Fields(stat[end+1:])
-	const state, start = 3 - 3, 22 - 3
+	const state, start = 0, 19 // the third and the twenty-second of proc(5)
 	if len(fields) <= start || fields[state] == "Z" || fields[state] == "X" {
 		return "", false
 	}

@@ -42,8 +42,8 @@ func (b *Broker) waitReady(ctx context.Context) error {
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the broker: %w (last answer: %v); its log ends with:\n%s",
-			err, last, b.runner.logTail(context.WithoutCancel(ctx)))
+		return fmt.Errorf("wait for the broker: %w (last answer: %s); its log ends with:\n%s",
+			err, fmt.Sprint(last), b.runner.logTail(context.WithoutCancel(ctx)))
 	}
 	return nil
 }

@@ -123,8 +123,8 @@ func (b *box) wait(ctx context.Context, name string, s *service, probe func(cont
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for %s: %w (last answer: %v); %s ends with:\n%s",
-			name, err, last, b.relative(name+".log"), b.logTail(name))
+		return fmt.Errorf("wait for %s: %w (last answer: %s); %s ends with:\n%s",
+			name, err, fmt.Sprint(last), b.relative(name+".log"), b.logTail(name))
 	}
 	return nil
 }
