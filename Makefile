@@ -74,7 +74,8 @@ run: build ## Run the manager here, against the cluster of KUBECONFIG.
 
 .PHONY: test
 test: $(BIN)/gotestsum ## Run every test, on a real API server and real brokers.
-	@echo "Running every test. The first run on a machine also builds an API server and installs brokers: up to 20 minutes on two cores. Later runs take a few minutes."
+	@echo "Running every test. The first run on a machine also builds an API server and installs brokers: up to 20 minutes on two cores. Later runs take about ten minutes."
+	go run ./hack/cmd/sandbox prepare
 	$(GOTESTSUM) --format pkgname $(AT_LEAST_ONE) -- -count=1 -p 2 -timeout 40m ./...
 
 .PHONY: test-unit

@@ -8,6 +8,8 @@ package sandbox
 import (
 	"context"
 	"os"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Prepare builds what the other functions would build on their first call: the control
@@ -17,9 +19,17 @@ func Prepare(ctx context.Context, log Log, versions ...string) error {
 	if err := CheckBroker(ctx); err != nil {
 		return err
 	}
-	if _, err := Assets(ctx, log); err != nil {
+	// A build waits for the processor, an installation for the network: side by side.
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		_, err := Assets(ctx, log)
 		return err
-	}
+	})
+	group.Go(func() error { return prepareBrokers(ctx, log, versions) })
+	return group.Wait()
+}
+
+func prepareBrokers(ctx context.Context, log Log, versions []string) error {
 	if os.Getenv("RABBITMQ_URL") != "" || containerEngine(ctx) != "" {
 		return nil
 	}
