@@ -75,6 +75,7 @@ run: build ## Run the manager here, against the cluster of KUBECONFIG.
 .PHONY: test
 test: $(BIN)/gotestsum ## Run every test, on a real API server and real brokers.
 	@echo "Running every test. The first run on a machine also builds an API server and installs brokers: up to 20 minutes on two cores. Later runs take about ten minutes."
+	@echo "Compiling the sandbox: a few minutes the first time."
 	go run ./hack/cmd/sandbox prepare
 	$(GOTESTSUM) --format pkgname $(AT_LEAST_ONE) -- -count=1 -p 2 -timeout 40m ./...
 
@@ -90,7 +91,7 @@ bench: ## Run the benchmarks.
 
 .PHONY: sandbox
 sandbox: ## Start an API server, a RabbitMQ and the operator on this machine.
-	@echo "Starting the sandbox. The first time on a machine this builds an API server: up to 15 minutes on two cores."
+	@echo "Starting the sandbox. The first time on a machine this compiles it and builds an API server: up to 20 minutes on two cores."
 	go run ./hack/cmd/sandbox up
 
 .PHONY: sandbox-down
@@ -103,6 +104,7 @@ sandbox-status: ## Say what of the sandbox runs.
 
 .PHONY: demo
 demo: ## Show a message being retried and parked, in the sandbox.
+	@echo "Starting the demo. The first time on a machine this compiles it and builds an API server: up to 20 minutes on two cores."
 	go run ./hack/cmd/demo
 
 ##@ Deployment

@@ -6,6 +6,8 @@ SPDX-License-Identifier: Apache-2.0
 package broker
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -146,5 +148,36 @@ func TestBackoff(t *testing.T) {
 		g.Expect(b.until.Sub(now)).To(Equal(time.Duration(want) * time.Second))
 		g.Expect(b.active(b.until.Add(-1))).To(BeTrue())
 		g.Expect(b.active(b.until)).To(BeFalse())
+	}
+}
+
+// A report of the policy in effect lags behind the policies themselves, so that it is
+// believed against the broker's own rules only once it has stayed for longer.
+func TestADisputedPolicyIsBelievedOnceItStays(t *testing.T) {
+	const s = time.Second
+	for name, tc := range map[string]struct {
+		reports map[time.Duration]string // "" says that no policy is in effect, - that there is no dispute
+		want    string
+	}{
+		"a report that is new is not believed":               {map[time.Duration]string{0: ""}, "p"},
+		"one that may lag is not":                            {map[time.Duration]string{0: "", 10 * s: ""}, "p"},
+		"one that has stayed is":                             {map[time.Duration]string{0: "", 10 * s: "", 20 * s: ""}, ""},
+		"one that has changed is new":                        {map[time.Duration]string{0: "", 10 * s: "", 20 * s: "other"}, "p"},
+		"one that came back after a truce is new":            {map[time.Duration]string{0: "", 10 * s: "-", 20 * s: ""}, "p"},
+		"another's policy that stays is in effect, not ours": {map[time.Duration]string{0: "other", 20 * s: "other"}, "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			var h history
+			var last Snapshot
+			for _, at := range slices.Sorted(maps.Keys(tc.reports)) {
+				last = seen{at: at, policy: "p"}.snapshot(start)
+				if report := tc.reports[at]; report != "-" {
+					last.disputed = map[string]string{"q": report}
+				}
+				h = h.next(last, time.Minute)
+			}
+			NewWithT(t).Expect(last.Topology.Queues["q"].State.Policy).To(Equal(tc.want))
+		})
 	}
 }
