@@ -111,7 +111,13 @@ func (r *RetryPolicyReconciler) ensureFinalizer(ctx context.Context, policy *v1a
 	if !policy.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(policy, Finalizer) {
 		return nil
 	}
-	return r.Patch(ctx, policy, client.MergeFrom(before))
+	return r.patchFinalizers(ctx, policy, before)
+}
+
+// patchFinalizers fails on a conflict: a merge patch replaces the whole list, and somebody
+// else's finalizer with it.
+func (r *RetryPolicyReconciler) patchFinalizers(ctx context.Context, policy, before *v1alpha1.RetryPolicy) error {
+	return r.Patch(ctx, policy, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // connect finds the client of the policy's connection.

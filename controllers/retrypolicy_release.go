@@ -84,7 +84,7 @@ func (r *RetryPolicyReconciler) farewell(s *scope) string {
 func (r *RetryPolicyReconciler) removeFinalizer(ctx context.Context, policy *v1alpha1.RetryPolicy) error {
 	before := policy.DeepCopy()
 	controllerutil.RemoveFinalizer(policy, Finalizer)
-	if err := r.Patch(ctx, policy, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.patchFinalizers(ctx, policy, before); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the finalizer: %w", err)
 	}
 	r.pace.forget(policy)
