@@ -15,9 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,7 +33,9 @@ import (
 type BrokerConnectionReconciler struct {
 	client.Client
 	Connections  *Connections
+	Recorder     events.EventRecorder
 	PollInterval time.Duration
+	Concurrency  int
 }
 
 // Reconcile asks the broker who it is and writes the answer into the status.
@@ -45,16 +50,33 @@ func (r *BrokerConnectionReconciler) Reconcile(ctx context.Context, req ctrl.Req
 	if !object.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	next := quietIntervals * r.PollInterval
 	about, err := r.check(ctx, req.NamespacedName)
 	var f *failure
 	if err != nil {
 		if f = failureOf(err); f == nil {
 			return ctrl.Result{}, err
 		}
-		next = r.PollInterval
 	}
-	return ctrl.Result{RequeueAfter: next}, r.writeStatus(ctx, object, about, f)
+	news := f != nil && !r.known(object, f)
+	if err := r.writeStatus(ctx, object, about, f); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.next(news)}, nil
+}
+
+// next backs off from a broker that goes on failing, and from one that is well: a first
+// failure is looked at again after one interval, all else after four, with jitter.
+func (r *BrokerConnectionReconciler) next(news bool) time.Duration {
+	if news {
+		return r.PollInterval
+	}
+	return wait.Jitter(quietIntervals*r.PollInterval, 0.2)
+}
+
+// known reports whether the status says so already.
+func (r *BrokerConnectionReconciler) known(object *v1alpha1.BrokerConnection, f *failure) bool {
+	c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && c.Reason == f.reason
 }
 
 // check tries the management API and, where one is given, the AMQP address.
@@ -74,10 +96,7 @@ func (r *BrokerConnectionReconciler) check(ctx context.Context, key types.Namesp
 	if spec.AMQPURL == "" {
 		return about, nil
 	}
-	if err := broker.CheckAMQP(ctx, spec.AMQPURL, conn.Username, conn.Password, spec.EffectiveDefaultVhost()); err != nil {
-		return about, &failure{reason: v1alpha1.ReasonAMQPUnreachable, message: err.Error()}
-	}
-	return about, nil
+	return about, broker.CheckAMQP(ctx, spec.AMQPURL, conn.Username, conn.Password, spec.DefaultVhost)
 }
 
 func (r *BrokerConnectionReconciler) writeStatus(ctx context.Context, object *v1alpha1.BrokerConnection, about broker.About, f *failure) error {
@@ -85,7 +104,7 @@ func (r *BrokerConnectionReconciler) writeStatus(ctx context.Context, object *v1
 	object.Status.ObservedGeneration = object.Generation
 	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonConnected, "The broker answers, and the user may log in")
 	if f != nil {
-		ready = condition(v1alpha1.ConditionReady, metav1.ConditionFalse, f.reason, f.message)
+		ready = condition(v1alpha1.ConditionReady, f.status(), f.reason, f.message)
 	}
 	ready.ObservedGeneration = object.Generation
 	changed := meta.SetStatusCondition(&object.Status.Conditions, ready)
@@ -94,12 +113,18 @@ func (r *BrokerConnectionReconciler) writeStatus(ctx context.Context, object *v1
 		object.Status.Version, object.Status.ClusterName = about.Version, about.ClusterName
 		object.Status.LastObservedTime = &metav1.Time{Time: time.Now().Truncate(time.Second)}
 	}
-	if !changed && before.Status.ObservedGeneration == object.Generation {
+	last := before.Status.LastObservedTime
+	quiet := last != nil && about.Version != "" && object.Status.LastObservedTime.Sub(last.Time) < quietIntervals*r.PollInterval
+	if !changed && before.Status.ObservedGeneration == object.Generation && (quiet || about.Version == "") {
 		return nil
 	}
-	if err := r.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := r.Status().Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
 		return fmt.Errorf("write the status: %w", err)
 	}
+	tellReady(ctx, r.Recorder, object, before.Status.Conditions, object.Status.Conditions)
 	return nil
 }
 
@@ -112,5 +137,6 @@ func (r *BrokerConnectionReconciler) SetupWithManager(mgr ctrl.Manager) error {
 				return client.ObjectKeyFromObject(&c)
 			})
 		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
 		Complete(r)
 }

@@ -7,6 +7,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,17 +55,13 @@ func ready(parts ...metav1.Condition) metav1.Condition {
 		"Rejected messages are retried with delay and parked after the last attempt")
 }
 
-// blind are the reasons that say nothing about what is on the broker, nor that anybody
-// has made a mistake.
-var blind = map[string]bool{v1alpha1.ReasonBrokerUnreachable: true, v1alpha1.ReasonBrokerError: true}
-
 func topologyReady(s *scope) metav1.Condition {
 	no := func(reason, message string) metav1.Condition {
 		return condition(v1alpha1.ConditionTopologyReady, metav1.ConditionFalse, reason, message)
 	}
 	switch {
-	case s.failure != nil && s.snapshot == nil && blind[s.failure.reason]:
-		return condition(v1alpha1.ConditionTopologyReady, metav1.ConditionUnknown, s.failure.reason, s.failure.message)
+	case s.failure != nil && s.snapshot == nil:
+		return condition(v1alpha1.ConditionTopologyReady, s.failure.status(), s.failure.reason, s.failure.message)
 	case s.failure != nil:
 		return no(s.failure.reason, s.failure.message)
 	case len(s.plan.Conflicts) > 0:
@@ -115,12 +112,20 @@ func notObserved(s *scope) string {
 	case s.ladder.Park == "":
 		return "The topology was not looked at; see TopologyReady"
 	}
-	for _, c := range s.plan.Conflicts {
-		if c.Kind == plan.TargetClaimed || c.Kind == plan.NotOwned {
-			return "What is on the broker is not this policy's; see TopologyReady"
-		}
+	if notOurs(s) {
+		return "What is on the broker is not this policy's; see TopologyReady"
 	}
 	return ""
+}
+
+// notOurs reports whether what was observed under the policy's names is somebody else's.
+func notOurs(s *scope) bool {
+	if s.failure != nil && s.failure.reason == v1alpha1.ReasonTargetClaimed {
+		return true
+	}
+	return slices.ContainsFunc(s.plan.Conflicts, func(c plan.Conflict) bool {
+		return c.Kind == plan.TargetClaimed || c.Kind == plan.NotOwned
+	})
 }
 
 func bindingsHealthy(s *scope) metav1.Condition {
@@ -142,6 +147,9 @@ func deadLetteringSafe(s *scope) metav1.Condition {
 	why := notObserved(s)
 	if why == "" && !s.ladder.TargetFound {
 		why = "The target queue does not exist; see TopologyReady"
+	}
+	if why == "" && s.snapshot.Topology.Queues[s.policy.Spec.Queue].State.PolicyUnconfirmed {
+		why = "The broker does not yet report the policy as in effect on the queue; its reports are up to 10 s old"
 	}
 	if why != "" {
 		return condition(v1alpha1.ConditionDeadLetteringSafe, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, why)

@@ -10,6 +10,8 @@ package controllers
 import (
 	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/broker"
 )
@@ -31,6 +33,7 @@ var reasonByClass = map[broker.Class]string{
 	broker.VhostNotFound:        v1alpha1.ReasonVhostNotFound,
 	broker.Rejected:             v1alpha1.ReasonBrokerRefused,
 	broker.Internal:             v1alpha1.ReasonBrokerError,
+	broker.AMQPUnreachable:      v1alpha1.ReasonAMQPUnreachable,
 }
 
 // failureOf returns the failure in an error, or makes one of a broker's error. It returns
@@ -43,4 +46,13 @@ func failureOf(err error) *failure {
 		return &failure{reason: reason, message: err.Error()}
 	}
 	return nil
+}
+
+// status is what a failure to look at a broker says of it. That it is away, or in trouble
+// itself, says nothing, and is nobody's mistake.
+func (f *failure) status() metav1.ConditionStatus {
+	if f.reason == v1alpha1.ReasonBrokerUnreachable || f.reason == v1alpha1.ReasonBrokerError {
+		return metav1.ConditionUnknown
+	}
+	return metav1.ConditionFalse
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
 )
@@ -25,7 +26,7 @@ const maxHurry = 5
 // from before. It is a hint and starts empty: after a restart the first look is new.
 type pace struct {
 	mu       sync.Mutex
-	policies map[types.UID]*strides
+	policies map[types.NamespacedName]*strides
 }
 
 type strides struct {
@@ -36,12 +37,13 @@ type strides struct {
 
 func (p *pace) of(policy *v1alpha1.RetryPolicy) *strides {
 	if p.policies == nil {
-		p.policies = map[types.UID]*strides{}
+		p.policies = map[types.NamespacedName]*strides{}
 	}
-	s, ok := p.policies[policy.UID]
+	key := client.ObjectKeyFromObject(policy)
+	s, ok := p.policies[key]
 	if !ok {
 		s = &strides{}
-		p.policies[policy.UID] = s
+		p.policies[key] = s
 	}
 	return s
 }
@@ -88,8 +90,8 @@ func (p *pace) failing(policy *v1alpha1.RetryPolicy, now time.Time, failed bool)
 	return s.failingSince
 }
 
-func (p *pace) forget(policy *v1alpha1.RetryPolicy) {
+func (p *pace) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.policies, policy.UID)
+	delete(p.policies, key)
 }

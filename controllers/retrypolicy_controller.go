@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,11 +27,10 @@ import (
 // Finalizer keeps a RetryPolicy until its messages have found their way home.
 const Finalizer = "rabbitmq.retry-operator.io/topology"
 
-// +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=retrypolicies,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=retrypolicies/status,verbs=update;patch
-// +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=retrypolicies/finalizers,verbs=update
+// +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=retrypolicies,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=retrypolicies/status,verbs=patch
 // +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=brokerconnections,verbs=get;list;watch
-// +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=brokerconnections/status,verbs=update;patch
+// +kubebuilder:rbac:groups=rabbitmq.retry-operator.io,resources=brokerconnections/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -73,6 +73,9 @@ type scope struct {
 func (r *RetryPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	policy := &v1alpha1.RetryPolicy{}
 	if err := r.Get(ctx, req.NamespacedName, policy); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.pace.forget(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !policy.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(policy, Finalizer) {

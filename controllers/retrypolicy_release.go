@@ -8,7 +8,9 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,22 +45,36 @@ func (r *RetryPolicyReconciler) release(ctx context.Context, s *scope) (bool, er
 		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "%s", r.farewell(s))
 	case stuck.reason == v1alpha1.ReasonVhostNotFound:
 		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "The vhost is gone, and everything of this policy with it")
-	case s.now.Sub(failingSince) >= r.ReleaseAfter:
+	case s.now.Sub(latest(failingSince, s.policy.DeletionTimestamp.Time)) >= r.ReleaseAfter:
 		r.event(s, corev1.EventTypeWarning, eventLeftBehind, "Delete",
-			"The broker could not be cleaned up for %s (%s). Exchanges, queues and policy of queue %q may be left there; they carry the owner %s",
-			r.ReleaseAfter, stuck.reason, s.policy.Spec.Queue, r.owner(s.policy))
+			"Given up after %s: %s. Exchanges, queues and policy of queue %q may be left on the broker; they carry the owner %s",
+			r.ReleaseAfter, stuck, s.policy.Spec.Queue, r.owner(s.policy))
 	default:
 		return false, nil
 	}
 	return true, r.removeFinalizer(ctx, s.policy)
 }
 
-// stuckOn is what keeps the operator from its work on the broker, or nil.
+// stuckOn is what keeps the operator from its work on the broker until somebody does
+// something about it, or nil.
 func stuckOn(s *scope) *failure {
-	if s.failure == nil && len(s.plan.Conflicts) > 0 {
+	if s.failure != nil {
+		return s.failure
+	}
+	if len(s.plan.Conflicts) > 0 {
 		return &failure{reason: string(s.plan.Conflicts[0].Kind), message: conflictText(s.plan.Conflicts)}
 	}
-	return s.failure
+	if slices.ContainsFunc(s.plan.Waits, func(w plan.Wait) bool { return w.Blocked }) {
+		return &failure{reason: v1alpha1.ReasonMigrating, message: waitText(s.plan.Waits)}
+	}
+	return nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (r *RetryPolicyReconciler) owner(p *v1alpha1.RetryPolicy) topology.Owner {
@@ -87,19 +103,12 @@ func (r *RetryPolicyReconciler) removeFinalizer(ctx context.Context, policy *v1a
 	if err := r.patchFinalizers(ctx, policy, before); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the finalizer: %w", err)
 	}
-	r.pace.forget(policy)
+	r.pace.forget(client.ObjectKeyFromObject(policy))
 	return nil
 }
 
-// maxNote is the limit of events.k8s.io for the note of an event, in bytes.
-const maxNote = 1024
-
 func (r *RetryPolicyReconciler) event(s *scope, eventType, reason, action, format string, args ...any) {
-	note := fmt.Sprintf(format, args...)
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote-4], "") + " ..."
-	}
-	r.Recorder.Eventf(s.policy, nil, eventType, reason, action, "%s", note)
+	record(r.Recorder, s.policy, eventType, reason, action, format, args...)
 }
 
 // announce tells what was changed, and why, in the log and in events.

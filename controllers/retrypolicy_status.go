@@ -37,7 +37,11 @@ func (r *RetryPolicyReconciler) writeStatus(ctx context.Context, s *scope) error
 		return nil
 	}
 	s.policy.Status = next
-	return client.IgnoreNotFound(r.Status().Patch(ctx, s.policy, client.MergeFrom(before)))
+	if err := r.Status().Patch(ctx, s.policy, client.MergeFrom(before)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	tellReady(ctx, r.Recorder, s.policy, before.Status.Conditions, next.Conditions)
+	return nil
 }
 
 // statusOf makes the status from what this reconcile has found out. What it could not
@@ -74,25 +78,41 @@ func addCounts(next *v1alpha1.RetryPolicyStatus, s *scope) {
 		r = topology.RequestFor(s.policy, "")
 	}
 	next.Parked = v1alpha1.ParkedStatus{QueueName: r.ParkingLot, Messages: messagesIn(s, r.ParkingLot)}
-	var sum int64
-	complete := s.snapshot != nil
 	for _, t := range s.ladder.Tiers {
-		n := messagesIn(s, t.Queue)
 		next.Tiers = append(next.Tiers, v1alpha1.TierStatus{
 			Attempt:   int32(t.Attempt), //nolint:gosec // attempts are at most 32 by the schema
 			Delay:     metav1.Duration{Duration: t.Delay},
 			QueueName: t.Queue,
-			Messages:  n,
+			Messages:  messagesIn(s, t.Queue),
 		})
+	}
+	next.Retrying = retrying(s)
+}
+
+// retrying is the number of messages in all tiers on the broker, those of an earlier form
+// of the policy included, or nil when one of them, or one that should be there, is unknown.
+func retrying(s *scope) *int64 {
+	if s.snapshot == nil || s.ladder.Park == "" || notOurs(s) {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, t := range s.ladder.Tiers {
+		names[t.Queue] = true
+	}
+	for _, q := range s.snapshot.Topology.OwnedQueues(s.ladder.Request.Owner) {
+		if q.Arguments.RoleOf() == topology.RoleTier {
+			names[q.Name] = true
+		}
+	}
+	var sum int64
+	for name := range names {
+		n := messagesIn(s, name)
 		if n == nil {
-			complete = false
-			continue
+			return nil
 		}
 		sum += *n
 	}
-	if complete && s.failure == nil {
-		next.Retrying = &sum
-	}
+	return &sum
 }
 
 // messagesIn returns the observed count of a queue of this policy's, or nil.

@@ -12,11 +12,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/broker"
 )
+
+// recorderName is the reporting controller of events.
+const recorderName = "rabbitmq-retry-operator"
 
 // Options are what an installation can choose.
 type Options struct {
@@ -25,6 +32,20 @@ type Options struct {
 	PollInterval time.Duration
 	ReleaseAfter time.Duration
 	Concurrency  int
+}
+
+// ManagerOptions are the manager's options that the controllers rely on. Secrets are
+// cached as metadata alone: only the metadata is watched, and data is read from the API
+// server when a version of a Secret is new.
+func ManagerOptions() (ctrl.Options, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return ctrl.Options{}, fmt.Errorf("register the kinds of Kubernetes: %w", err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return ctrl.Options{}, fmt.Errorf("register the operator's kinds: %w", err)
+	}
+	return ctrl.Options{Scheme: scheme, Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()}}, nil
 }
 
 // Setup adds all controllers to the manager.
@@ -46,7 +67,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	connections := &Connections{Reader: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Observer: observer}
 	policies := &RetryPolicyReconciler{
 		Client:       mgr.GetClient(),
-		Recorder:     mgr.GetEventRecorder("rabbitmq-retry-operator"),
+		Recorder:     mgr.GetEventRecorder(recorderName),
 		Connections:  connections,
 		Observer:     observer,
 		Installation: o.Installation,
@@ -57,7 +78,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := policies.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the RetryPolicy controller: %w", err)
 	}
-	brokers := &BrokerConnectionReconciler{Client: mgr.GetClient(), Connections: connections, PollInterval: o.PollInterval}
+	brokers := &BrokerConnectionReconciler{Client: mgr.GetClient(), Connections: connections, PollInterval: o.PollInterval, Concurrency: o.Concurrency,
+		Recorder: mgr.GetEventRecorder(recorderName)}
 	if err := brokers.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the BrokerConnection controller: %w", err)
 	}

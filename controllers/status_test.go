@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/broker"
@@ -221,7 +222,7 @@ func TestPaceEndsTheHurryOfWhoeverIsUndoneAgainAndAgain(t *testing.T) {
 	g.Expect(p.failing(policy, start, true)).To(Equal(start))
 	g.Expect(p.failing(policy, start.Add(time.Hour), true)).To(Equal(start))
 	g.Expect(p.failing(policy, start.Add(time.Hour), false)).To(BeZero())
-	p.forget(policy)
+	p.forget(client.ObjectKeyFromObject(policy))
 	g.Expect(p.notBefore(policy)).To(BeZero())
 }
 

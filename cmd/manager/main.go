@@ -13,18 +13,11 @@ import (
 	"os"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/retry-operator/rabbitmq-retry-operator/api/v1alpha1"
 	"github.com/retry-operator/rabbitmq-retry-operator/controllers"
 )
 
@@ -72,24 +65,20 @@ func run(ctx context.Context, o options) error {
 	if o.pollInterval < time.Second {
 		return fmt.Errorf("--poll-interval is %s; give at least 1s", o.pollInterval)
 	}
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.probeAddress,
-		LeaderElection:                o.leaderElection,
-		LeaderElectionID:              "rabbitmq-retry-operator",
-		LeaderElectionReleaseOnCancel: true,
-		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		// The data of Secrets stays out of the cache.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
-	})
+	options, err := controllers.ManagerOptions()
+	if err != nil {
+		return err
+	}
+	options.Metrics = metricsserver.Options{BindAddress: o.metricsAddress}
+	options.HealthProbeBindAddress = o.probeAddress
+	options.LeaderElection = o.leaderElection
+	options.LeaderElectionID = "rabbitmq-retry-operator"
+	options.LeaderElectionReleaseOnCancel = true
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}

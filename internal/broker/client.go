@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	rabbithole "github.com/michaelklishin/rabbit-hole/v2"
@@ -30,6 +31,8 @@ type Client struct {
 	host     string
 	timeout  time.Duration
 	base     *http.Transport
+	// closed is set once nobody should keep anything for this client.
+	closed atomic.Bool
 }
 
 // Option changes how a Client works.
@@ -54,8 +57,12 @@ func NewClient(cfg Config, opts ...Option) (*Client, error) {
 // Format keeps the password out of every verb.
 func (c *Client) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, c.cfg.String()) }
 
-// Close lets go of the idle connections. Requests under way go on.
-func (c *Client) Close() { c.base.CloseIdleConnections() }
+// Close lets go of the idle connections. Requests under way go on, and who still holds
+// the client may use it, but no Observer keeps anything for it from then on.
+func (c *Client) Close() {
+	c.closed.Store(true)
+	c.base.CloseIdleConnections()
+}
 
 // About is what a broker says of itself.
 type About struct {

@@ -25,18 +25,25 @@ func (c *Client) explain(ctx context.Context, op operation, err error) error {
 	if done, ok := errors.AsType[*Error](err); ok {
 		return done
 	}
+	if status, ok := errors.AsType[*statusError](err); ok {
+		switch status.status {
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+			return c.diagnose(ctx, op, status)
+		}
+	}
+	return c.explainPlainly(op, err)
+}
+
+// explainPlainly asks nothing further, so that a question that fails while another
+// failure is looked into leads to no more questions.
+func (c *Client) explainPlainly(op operation, err error) error {
 	if errors.Is(err, errUndecodable) {
 		return c.newError(op, Internal, errUndecodable.Error(), nil)
 	}
-	status, ok := errors.AsType[*statusError](err)
-	if !ok {
-		return c.ofTransport(op, err)
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return c.ofStatus(op, status)
 	}
-	switch status.status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		return c.diagnose(ctx, op, status)
-	}
-	return c.ofStatus(op, status)
+	return c.ofTransport(op, err)
 }
 
 type whoami struct {
@@ -78,10 +85,8 @@ func (c *Client) diagnose(ctx context.Context, op operation, first *statusError)
 func (c *Client) explainWhoami(op operation, err error) error {
 	status, ok := errors.AsType[*statusError](err)
 	switch {
-	case errors.Is(err, errUndecodable):
-		return c.newError(op, Internal, errUndecodable.Error(), nil)
 	case !ok:
-		return c.ofTransport(op, err)
+		return c.explainPlainly(op, err)
 	case status.status == http.StatusUnauthorized && strings.EqualFold(status.reason, "Not management user"):
 		return c.newError(op, PermissionDenied, fmt.Sprintf("user %q has no tag that lets it use the management API: it needs policymaker", c.cfg.Username), nil)
 	case status.status == http.StatusUnauthorized, status.status == http.StatusForbidden:
@@ -102,7 +107,7 @@ func (c *Client) access(ctx context.Context, vhost string) error {
 func (c *Client) explainAccess(ctx context.Context, op operation, who whoami, err error) error {
 	status, ok := errors.AsType[*statusError](err)
 	if !ok {
-		return c.ofTransport(op, err)
+		return c.explainPlainly(op, err)
 	}
 	switch status.status {
 	case http.StatusUnauthorized, http.StatusForbidden: // a vhost that is not there gives 404
@@ -112,18 +117,28 @@ func (c *Client) explainAccess(ctx context.Context, op operation, who whoami, er
 		return c.ofStatus(op, status)
 	}
 	if who.has("administrator", "monitoring") {
-		if there, err := c.vhostThere(ctx, op.vhost); err == nil && there {
-			return c.noAccess(op)
-		}
-		return c.newError(op, VhostNotFound, "the vhost does not exist", nil)
+		return c.explainMissing(ctx, op)
 	}
 	// To a user who can't list all vhosts the two differ by one word: "Object Not Found"
 	// is what the router says of a path that leads nowhere, "not_found" what stands for
 	// no access since 4.2.9 and 4.3.3.
 	if status.name == "Object Not Found" {
-		return c.newError(op, VhostNotFound, "the vhost does not exist", nil)
+		return c.vhostNotFound(op)
 	}
 	return c.noAccess(op)
+}
+
+// explainMissing looks for the vhost in the list of all. A list that can't be read proves
+// nothing, and a vhost counts as gone only when it is: there is then nothing to clean up.
+func (c *Client) explainMissing(ctx context.Context, op operation) error {
+	there, err := c.vhostThere(ctx, op.vhost)
+	switch {
+	case err != nil:
+		return c.explainPlainly(op, err)
+	case there:
+		return c.noAccess(op)
+	}
+	return c.vhostNotFound(op)
 }
 
 func (c *Client) vhostThere(ctx context.Context, vhost string) (bool, error) {
@@ -144,4 +159,8 @@ func (c *Client) vhostThere(ctx context.Context, vhost string) (bool, error) {
 func (c *Client) noAccess(op operation) error {
 	return c.newError(op, PermissionDenied, fmt.Sprintf(
 		"user %q has no access to the vhost: it needs the tag policymaker, and configure, write and read permission in the vhost", c.cfg.Username), nil)
+}
+
+func (c *Client) vhostNotFound(op operation) error {
+	return c.newError(op, VhostNotFound, "the vhost does not exist", nil)
 }

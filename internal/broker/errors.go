@@ -21,6 +21,9 @@ type Class string
 const (
 	// Unreachable is a broker that does not answer: wrong address, network, or down.
 	Unreachable Class = "Unreachable"
+	// AMQPUnreachable is a broker that does not answer over AMQP, as opposed to its
+	// management API: wrong address, network, certificate, or another protocol.
+	AMQPUnreachable Class = "AMQPUnreachable"
 	// AuthenticationFailed is a user or password that the broker does not accept.
 	AuthenticationFailed Class = "AuthenticationFailed"
 	// PermissionDenied is a user who lacks a tag, access to the vhost or a permission in it.

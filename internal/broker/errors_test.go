@@ -179,3 +179,47 @@ func TestAVhostWhoseBindingsCannotBeListed(t *testing.T) {
 		g.Expect(err.Error()).To(ContainSubstring("routing key with a ~"))
 	})
 }
+
+// A vhost counts as gone only where the broker has said so: who hears it gives up cleaning.
+func TestAVhostIsMissingOnlyWhenTheBrokerSaysSo(t *testing.T) {
+	list := func(status int, body string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	for name, tc := range map[string]struct {
+		vhosts func(http.ResponseWriter, *http.Request)
+		class  Class
+		says   string
+	}{
+		"it is not in the list":      {list(http.StatusOK, `[{"name":"/"}]`), VhostNotFound, "does not exist"},
+		"it is in the list":          {list(http.StatusOK, `[{"name":"v"}]`), PermissionDenied, "no access"},
+		"the list fails":             {list(http.StatusInternalServerError, ""), Internal, "status 500"},
+		"the list is refused":        {list(http.StatusUnauthorized, ""), Rejected, "status 401"},
+		"the list can't be read":     {list(http.StatusOK, "<html>"), Internal, "managementURL"},
+		"the list is not there":      {list(http.StatusNotFound, ""), Rejected, "status 404"},
+		"the list takes too long":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, Unreachable, "no answer within"},
+		"the connection is cut then": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, Unreachable, "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := clientOf(t, fakeBroker(t, func(w http.ResponseWriter, r *http.Request) bool {
+				switch r.URL.Path {
+				case "/api/whoami":
+					_, _ = w.Write([]byte(`{"name":"somebody","tags":["monitoring"]}`))
+				case "/api/policies/v":
+					http.NotFound(w, r)
+				case "/api/vhosts":
+					tc.vhosts(w, r)
+				default:
+					return false
+				}
+				return true
+			}), WithTimeout(500*time.Millisecond))
+			_, err := c.Observe(t.Context(), "v")
+			g.Expect(ClassOf(err)).To(Equal(tc.class), "%v", err)
+			g.Expect(err.Error()).To(ContainSubstring(tc.says))
+		})
+	}
+}

@@ -64,7 +64,7 @@ func (p queueHistory) next(q topology.Queue, s Snapshot, bound bool) queueHistor
 			n.disputedSince = earlier(p.disputedSince, s.finishedAt)
 		}
 		if s.TakenAt.Sub(n.disputedSince) >= reportLag {
-			q.State.Policy = reported
+			q.State.Policy, q.State.PolicyUnconfirmed = reported, false
 		}
 	}
 	n.policies = policiesText(s.Topology, q)

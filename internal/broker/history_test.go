@@ -158,13 +158,15 @@ func TestADisputedPolicyIsBelievedOnceItStays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reports map[time.Duration]string // "" says that no policy is in effect, - that there is no dispute
 		want    string
+		open    bool // whether the policy in effect is still unconfirmed
 	}{
-		"a report that is new is not believed":               {map[time.Duration]string{0: ""}, "p"},
-		"one that may lag is not":                            {map[time.Duration]string{0: "", 10 * s: ""}, "p"},
-		"one that has stayed is":                             {map[time.Duration]string{0: "", 10 * s: "", 20 * s: ""}, ""},
-		"one that has changed is new":                        {map[time.Duration]string{0: "", 10 * s: "", 20 * s: "other"}, "p"},
-		"one that came back after a truce is new":            {map[time.Duration]string{0: "", 10 * s: "-", 20 * s: ""}, "p"},
-		"another's policy that stays is in effect, not ours": {map[time.Duration]string{0: "other", 20 * s: "other"}, "other"},
+		"a report that is new is not believed":               {map[time.Duration]string{0: ""}, "p", true},
+		"one that may lag is not":                            {map[time.Duration]string{0: "", 10 * s: ""}, "p", true},
+		"one that has stayed is":                             {map[time.Duration]string{0: "", 10 * s: "", 20 * s: ""}, "", false},
+		"one that has changed is new":                        {map[time.Duration]string{0: "", 10 * s: "", 20 * s: "other"}, "p", true},
+		"one that came back after a truce is new":            {map[time.Duration]string{0: "", 10 * s: "-", 20 * s: ""}, "p", true},
+		"a truce confirms":                                   {map[time.Duration]string{0: "", 10 * s: "-"}, "p", false},
+		"another's policy that stays is in effect, not ours": {map[time.Duration]string{0: "other", 20 * s: "other"}, "other", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -174,10 +176,46 @@ func TestADisputedPolicyIsBelievedOnceItStays(t *testing.T) {
 				last = seen{at: at, policy: "p"}.snapshot(start)
 				if report := tc.reports[at]; report != "-" {
 					last.disputed = map[string]string{"q": report}
+					last.Topology.Queues["q"].State.PolicyUnconfirmed = true
 				}
 				h = h.next(last, time.Minute)
 			}
-			NewWithT(t).Expect(last.Topology.Queues["q"].State.Policy).To(Equal(tc.want))
+			g, state := NewWithT(t), last.Topology.Queues["q"].State
+			g.Expect(state.Policy).To(Equal(tc.want))
+			g.Expect(state.PolicyUnconfirmed).To(Equal(tc.open))
+		})
+	}
+}
+
+func TestADisputedPolicyIsUnconfirmed(t *testing.T) {
+	ours := topology.PolicyPrefix + "q"
+	for name, tc := range map[string]struct {
+		queue    string
+		reported name
+		want     string
+		disputed bool
+	}{
+		"reported as ruled":              {"q", name{known: true, value: ours}, ours, false},
+		"reported to have none":          {"q", name{known: true}, ours, true},
+		"reported to have another":       {"q", name{known: true, value: "other"}, ours, true},
+		"not reported yet":               {"q", name{}, ours, false},
+		"a queue of others is not ruled": {"other", name{known: true, value: "gone"}, "gone", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			l := look{
+				into: topology.New(), disputed: map[string]string{},
+				ours: map[string]string{topology.ExactPattern("q"): ours},
+			}
+			l.into.AddPolicy(topology.Policy{Name: ours, Pattern: topology.ExactPattern("q"), ApplyTo: "queues", Priority: 1})
+			s := l.stateOf(topology.Queue{Name: tc.queue, Type: topology.Classic, Durable: true}, queue{Policy: tc.reported})
+			g.Expect(s.Policy).To(Equal(tc.want))
+			g.Expect(s.PolicyUnconfirmed).To(Equal(tc.disputed))
+			if tc.disputed {
+				g.Expect(l.disputed).To(HaveKeyWithValue(tc.queue, tc.reported.value))
+			} else {
+				g.Expect(l.disputed).To(BeEmpty())
+			}
 		})
 	}
 }

@@ -178,6 +178,24 @@ func (p *proxy) config(b *sandbox.Broker) Config {
 	return Config{ManagementURL: p.URL, Username: b.Username, Password: b.Password}
 }
 
+// fakeBroker is a broker that has nothing in any vhost, without a process. Before, if any,
+// answers a request in its place when it returns true.
+func fakeBroker(tb testing.TB, before func(http.ResponseWriter, *http.Request) bool) Config {
+	tb.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if before != nil && before(w, r) {
+			return
+		}
+		answer := "[]"
+		if strings.HasSuffix(r.URL.Path, "/overview") {
+			answer = `{"rabbitmq_version":"4.3.0"}`
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	tb.Cleanup(s.Close)
+	return Config{ManagementURL: s.URL, Username: "somebody", Password: "secret"}
+}
+
 // expectSilent asserts that an error is one short line that keeps the password.
 func expectSilent(g *WithT, err error, password string) {
 	for _, text := range []string{err.Error(), fmt.Sprintf("%+v %#v %q", err, err, err)} {

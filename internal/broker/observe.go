@@ -185,7 +185,7 @@ func (l *look) settleDispute(q topology.Queue, s *topology.QueueState) {
 	}
 	if ruled := inEffect(l.into.Policies, q); ruled != s.Policy {
 		l.disputed[q.Name] = s.Policy
-		s.Policy = ruled
+		s.Policy, s.PolicyUnconfirmed = ruled, true
 	}
 }
 

@@ -7,6 +7,7 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -35,8 +36,6 @@ type observedClient struct {
 	vhosts map[string]*observedVhost
 	// backoff is for what fails whatever the vhost.
 	backoff backoff
-	// forgotten is closed to end the looks under way.
-	forgotten chan struct{}
 }
 
 type observedVhost struct {
@@ -46,6 +45,8 @@ type observedVhost struct {
 	// failedAt is the beginning of the look that the backoff is about.
 	failedAt time.Time
 	flight   *flight
+	// lastAsked is when somebody last wanted to know.
+	lastAsked time.Time
 }
 
 // flight is a look under way, for all who wait for it.
@@ -76,7 +77,8 @@ func NewObserver(interval time.Duration, opts ...ObserverOption) *Observer {
 
 // Snapshot returns the newest look at the vhost, if it was taken at or after notBefore
 // and is not older than the interval; else it takes a new one. Who asks meanwhile waits
-// for the same. While a failure is remembered it returns that, without a request.
+// for the same. While a failure is remembered it returns that, without a request. For a
+// client that is closed it looks each time and remembers nothing.
 func (o *Observer) Snapshot(ctx context.Context, c *Client, vhost string, notBefore time.Time) (Snapshot, error) {
 	for {
 		s, f, err := o.lookUp(ctx, c, vhost, notBefore)
@@ -85,6 +87,9 @@ func (o *Observer) Snapshot(ctx context.Context, c *Client, vhost string, notBef
 		}
 		if s != nil {
 			return *s, nil
+		}
+		if f == nil {
+			return c.Observe(ctx, vhost)
 		}
 		select {
 		case <-ctx.Done():
@@ -97,12 +102,17 @@ func (o *Observer) Snapshot(ctx context.Context, c *Client, vhost string, notBef
 	}
 }
 
-// lookUp returns a snapshot, an error, or the look to wait for.
+// lookUp returns a snapshot, an error, or the look to wait for; none of them for a client
+// that is closed. Forget closes under the same lock, so that no entry comes back after it.
 func (o *Observer) lookUp(ctx context.Context, c *Client, vhost string, notBefore time.Time) (*Snapshot, *flight, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if c.closed.Load() {
+		return nil, nil, nil
+	}
 	client, v := o.entry(c, vhost)
 	now := o.now()
+	v.lastAsked = now
 	switch {
 	case client.backoff.active(now):
 		return nil, nil, client.backoff.err
@@ -119,7 +129,7 @@ func (o *Observer) lookUp(ctx context.Context, c *Client, vhost string, notBefor
 func (o *Observer) entry(c *Client, vhost string) (*observedClient, *observedVhost) {
 	client := o.clients[c]
 	if client == nil {
-		client = &observedClient{vhosts: map[string]*observedVhost{}, forgotten: make(chan struct{})}
+		client = &observedClient{vhosts: map[string]*observedVhost{}}
 		o.clients[c] = client
 	}
 	v := client.vhosts[vhost]
@@ -135,36 +145,46 @@ func (o *Observer) entry(c *Client, vhost string) (*observedClient, *observedVho
 func (o *Observer) takeOff(ctx context.Context, c *Client, client *observedClient, vhost string, v *observedVhost) {
 	f := &flight{started: o.now(), done: make(chan struct{})}
 	v.flight = f
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
 	go func() {
-		defer cancel()
 		s, err := c.Observe(ctx, vhost)
-		o.land(c, client, v, f, s, err)
-	}()
-	go func() {
-		select {
-		case <-client.forgotten:
-			cancel()
-		case <-ctx.Done():
-		}
+		o.land(client, v, f, s, err)
 	}()
 }
 
-func (o *Observer) land(c *Client, client *observedClient, v *observedVhost, f *flight, s Snapshot, err error) {
+func (o *Observer) land(client *observedClient, v *observedVhost, f *flight, s Snapshot, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer close(f.done)
-	v.flight = nil
+	v.flight, v.lastAsked = nil, o.now() // who has waited has asked until now
+	o.prune()
 	if f.err = err; err != nil {
-		if o.clients[c] == client {
-			o.failed(client, v, f)
-		}
+		o.failed(client, v, f)
 		return
 	}
 	v.history = v.history.next(s, gapIntervals*o.interval)
 	v.history.tell(s.Topology)
 	f.snapshot = s
 	v.last, v.backoff, client.backoff = &f.snapshot, backoff{}, backoff{}
+}
+
+// prune drops the vhosts that nobody asks for any more. It loses nothing: the history of
+// one that is asked for again would begin anew all the same.
+func (o *Observer) prune() {
+	now := o.now()
+	for _, client := range o.clients {
+		maps.DeleteFunc(client.vhosts, func(_ string, v *observedVhost) bool {
+			return v.flight == nil && now.Sub(v.wanted()) > gapIntervals*o.interval
+		})
+	}
+}
+
+// wanted is the last moment at which somebody has asked, or asks again when a backoff ends.
+func (v *observedVhost) wanted() time.Time {
+	if v.backoff.until.After(v.lastAsked) {
+		return v.backoff.until
+	}
+	return v.lastAsked
 }
 
 // failed remembers a failure: for all vhosts what none of them can cause, for one vhost
@@ -205,14 +225,11 @@ func (o *Observer) Next(c *Client, vhost string) time.Time {
 	return time.Time{}
 }
 
-// Forget drops all that is known of a connection that is gone or replaced, and ends its
-// looks.
+// Forget drops all that is known of a connection that is gone or replaced, and closes its
+// client. Looks under way end by themselves: who waits for one has asked a good question.
 func (o *Observer) Forget(c *Client) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if client := o.clients[c]; client != nil {
-		close(client.forgotten)
-		delete(o.clients, c)
-	}
+	delete(o.clients, c)
 	c.Close()
 }

@@ -8,7 +8,9 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -139,23 +141,82 @@ func TestACallerWhoGivesUpDoesNotEndTheLookOfOthers(t *testing.T) {
 	})
 }
 
-func TestAForgottenConnectionIsAskedNoMore(t *testing.T) {
-	onBrokers(t, func(t *testing.T, b *sandbox.Broker) {
-		g := NewWithT(t)
-		p := newProxy(t, b, "")
-		arrived, release := make(chan struct{}), make(chan struct{})
-		defer close(release)
-		p.interfere(func(http.ResponseWriter, *http.Request) bool { close(arrived); <-release; return true })
-		c := clientOf(t, p.config(b))
-		o, _ := newTestObserver()
-		waiting := make(chan error, 1)
-		go func() { _, err := o.Snapshot(t.Context(), c, "/", time.Time{}); waiting <- err }()
-		<-arrived
-		o.Forget(c)
-		g.Expect(errors.Is(<-waiting, context.Canceled)).To(BeTrue())
-		g.Expect(o.Next(c, "/")).To(BeZero())
-		g.Expect(o.clients).To(BeEmpty())
-	})
+func TestALookThatIsForgottenEndsByItself(t *testing.T) {
+	g := NewWithT(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c := clientOf(t, fakeBroker(t, func(http.ResponseWriter, *http.Request) bool {
+		once.Do(func() { close(arrived); <-release })
+		return false
+	}))
+	o, _ := newTestObserver()
+	waiting := make(chan error, 1)
+	go func() { _, err := o.Snapshot(t.Context(), c, "/", time.Time{}); waiting <- err }()
+	<-arrived
+	o.Forget(c)
+	g.Expect(o.clients).To(BeEmpty())
+	g.Expect(o.Next(c, "/")).To(BeZero())
+	close(release)
+	g.Expect(<-waiting).NotTo(HaveOccurred(), "no waiter sees that the look was forgotten")
+	g.Expect(o.clients).To(BeEmpty())
+}
+
+func TestAClosedClientLooksAndLeavesNothingBehind(t *testing.T) {
+	g := NewWithT(t)
+	var requests atomic.Int64
+	c := clientOf(t, fakeBroker(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		requests.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}))
+	o, _ := newTestObserver()
+	o.Forget(c)
+	for want := range 3 {
+		_, err := o.Snapshot(t.Context(), c, "/", time.Time{})
+		g.Expect(ClassOf(err)).To(Equal(Internal))
+		g.Expect(requests.Load()).To(BeEquivalentTo(want+1), "no backoff answers")
+	}
+	g.Expect(o.clients).To(BeEmpty())
+	g.Expect(o.Next(c, "/")).To(BeZero())
+}
+
+func TestAVhostThatNobodyAsksForIsDropped(t *testing.T) {
+	g := NewWithT(t)
+	c := clientOf(t, fakeBroker(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/failing") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}
+		return false
+	}))
+	o, clock := newTestObserver()
+	look := func(vhost string) { _, _ = o.Snapshot(t.Context(), c, vhost, o.now()) }
+	kept := func() []string { return slices.Sorted(maps.Keys(o.clients[c].vhosts)) }
+
+	look("quiet")
+	for range 5 { // the backoff is at 4 intervals then
+		look("failing")
+		clock.advance(5 * time.Minute)
+		look("failing")
+	}
+	look("asked")
+	g.Expect(kept()).To(Equal([]string{"asked", "failing"}))
+	o.clients[c].vhosts["flying"] = &observedVhost{flight: &flight{}}
+	clock.advance(4 * time.Minute)
+	look("asked")
+	g.Expect(kept()).To(Equal([]string{"asked", "failing", "flying"}), "just within the time")
+	clock.advance(3 * time.Minute)
+	look("asked")
+	g.Expect(kept()).To(Equal([]string{"asked", "failing", "flying"}), "who waits for a backoff to end will ask")
+	clock.advance(3 * time.Minute)
+	look("asked")
+	g.Expect(kept()).To(Equal([]string{"asked", "flying"}))
+
+	another := clientOf(t, fakeBroker(t, nil))
+	clock.advance(5 * time.Minute)
+	_, err := o.Snapshot(t.Context(), another, "/", time.Time{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(kept()).To(Equal([]string{"flying"}), "a look over any connection clears up")
 }
 
 func TestAVhostThatFailsDoesNotBlindTheOthers(t *testing.T) {

@@ -65,19 +65,13 @@ func (h *hazards) add(kind HazardKind, format string, args ...any) {
 	h.found = append(h.found, Hazard{Kind: kind, Message: fmt.Sprintf(format, args...)})
 }
 
-// queues are those of the ladder that were observed: target, tiers and parking lot.
+// queues are those that were observed: the target, and all of ours, earlier tiers included.
 func (h *hazards) queues() []topology.Queue {
-	names := []string{h.ladder.Request.Target}
-	for _, t := range h.ladder.Tiers {
-		names = append(names, t.Queue)
-	}
 	var out []topology.Queue
-	for _, n := range append(names, h.ladder.Request.ParkingLot) {
-		if q, ok := h.observed.Queues[n]; ok {
-			out = append(out, q)
-		}
+	if q, ok := h.observed.Queues[h.ladder.Request.Target]; ok {
+		out = append(out, q)
 	}
-	return out
+	return append(out, h.observed.OwnedQueues(h.ladder.Request.Owner)...)
 }
 
 // shadowed finds policies of others that decide where ours should.
@@ -90,23 +84,33 @@ func (h *hazards) shadowed() {
 	case p.Name != r.PolicyName():
 		h.add(PolicyShadowed, "policy %q is in effect on queue %q instead of %q; lower its priority or take the queue out of its pattern", p.Name, r.Target, r.PolicyName())
 	}
-	for _, t := range h.ladder.Tiers {
-		q, ok := h.observed.Queues[t.Queue]
-		if !ok {
+	for _, q := range h.queues() {
+		if q.Arguments.RoleOf() != topology.RoleTier {
 			continue
 		}
-		s := h.observed.SettingsOf(q)
-		if what := tierDisturbance(s, t); what != "" {
-			h.add(PolicyShadowed, "a policy sets %s on tier %q; take the queue out of its pattern", what, t.Queue)
+		if what := tierDisturbance(q, h.observed.SettingsOf(q)); what != "" {
+			h.add(PolicyShadowed, "a policy sets %s on tier %q; take the queue out of its pattern", what, q.Name)
 		}
 	}
 }
 
-func tierDisturbance(s topology.Settings, t topology.Tier) string {
-	if s.MessageTTL != nil && *s.MessageTTL >= t.Delay.Milliseconds() {
+// tierDisturbance names the keys of others that make a tier do what its arguments do not
+// ask for.
+func tierDisturbance(q topology.Queue, s topology.Settings) string {
+	var keys []string
+	if own, ok := q.Arguments.Int("x-" + topology.KeyMessageTTL); ok && s.MessageTTL != nil && *s.MessageTTL >= own {
 		s.MessageTTL = nil // the tier's own
 	}
-	return foreignLimits(s)
+	if limits := foreignLimits(s); limits != "" {
+		keys = append(keys, limits)
+	}
+	if s.DeadLetterRoutingKey != nil {
+		keys = append(keys, topology.KeyDeadLetterRoutingKey)
+	}
+	if q.Type == topology.Quorum && !s.AtLeastOnce {
+		keys = append(keys, topology.KeyOverflow)
+	}
+	return strings.Join(keys, ", ")
 }
 
 // foreignLimits names the keys that make messages leave a queue, or a queue go, although
@@ -152,7 +156,11 @@ func (h *hazards) parkingLot() {
 		return
 	}
 	s := h.observed.SettingsOf(q)
-	if what := foreignLimits(s); what != "" {
+	what := foreignLimits(s)
+	if s.DeliveryLimit != nil && *s.DeliveryLimit >= 0 {
+		what = strings.TrimPrefix(what+", "+topology.KeyDeliveryLimit, ", ")
+	}
+	if what != "" {
 		h.add(ParkingLotDrops, "a policy sets %s on parking lot %q, so parked messages can vanish; take the queue out of its pattern", what, q.Name)
 	}
 }
@@ -175,8 +183,12 @@ func (h *hazards) target() {
 		h.add(DeliveryLimitBelowAttempts, "the delivery limit of queue %q is %d, below maxAttempts %d, so a message that is requeued can be parked before it has had its attempts; raise the limit",
 			q.Name, limit, h.ladder.Request.MaxAttempts)
 	}
-	if !s.AtLeastOnce && s.Bounded() {
+	switch p, _ := h.observed.InEffect(q); {
+	case s.AtLeastOnce, p.Name != h.ladder.Request.PolicyName(): // the latter has been told
+	case s.Bounded():
 		h.add(TargetHasOverflow, "queue %q has a length limit with overflow %s, which rules out at-least-once dead-lettering; set overflow to reject-publish, or take the limit off", q.Name, s.Overflow)
+	default:
+		h.add(TargetHasOverflow, "queue %q has overflow %s, which rules out at-least-once dead-lettering; take the key out of the policy or operator policy that sets it", q.Name, s.Overflow)
 	}
 }
 

@@ -116,7 +116,19 @@ func TestHazards(t *testing.T) {
 			changes: []change{{queue: parkingLot, policy: args{"expires": int64(1)}}},
 			want:    []deadletter.HazardKind{deadletter.ParkingLotDrops}},
 		"a policy on the parking lot that keeps everything is no hazard": {
-			changes: []change{{queue: parkingLot, policy: args{"delivery-limit": int64(5), "overflow": "reject-publish"}}}},
+			changes: []change{{queue: parkingLot, policy: args{"overflow": "reject-publish"}}}},
+		"a delivery limit on the parking lot, which beats none": {
+			changes: []change{{queue: parkingLot, policy: args{"delivery-limit": int64(5)}}},
+			want:    []deadletter.HazardKind{deadletter.ParkingLotDrops}},
+		"a policy that takes a tier off at-least-once": {
+			changes: []change{{queue: tier, policy: args{"overflow": "drop-head"}}},
+			want:    []deadletter.HazardKind{deadletter.PolicyShadowed}},
+		"a policy that changes the routing key of what returns": {
+			changes: []change{{queue: tier, policy: args{"dead-letter-exchange": "x", "dead-letter-routing-key": "dead"}}},
+			want:    []deadletter.HazardKind{deadletter.PolicyShadowed}},
+		"an operator policy that takes the target off at-least-once": {
+			changes: []change{{queue: target, operator: args{"overflow": "drop-head"}}},
+			want:    []deadletter.HazardKind{deadletter.TargetHasOverflow}},
 
 		"a delivery limit below the attempts": {
 			changes: []change{{queue: target, arguments: args{"x-delivery-limit": int64(2)}}},

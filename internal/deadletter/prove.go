@@ -131,6 +131,9 @@ func (w *walk) expect(t topology.Topology, queue string, m Message, reason Reaso
 	fate := Die(t, queue, m, reason)
 	arrived := slices.DeleteFunc(fate.Queues(), func(q string) bool { return !w.inLadder(q) })
 	if slices.Equal(arrived, []string{want}) {
+		if keys := fate.Deliveries[0].Message.Keys; !slices.Equal(keys, m.Keys) {
+			w.find(RouteUnreachable, "a message %s in %q arrives with the routing key %s instead of its own", deathText[reason], queue, quoted(keys))
+		}
 		return
 	}
 	path := fmt.Sprintf("a message %s in %q", deathText[reason], queue)

@@ -35,8 +35,7 @@ func (c *computation) removePolicy() {
 	if _, wanted := c.ladder.Wanted.Policies[p.Name]; !ok || wanted {
 		return
 	}
-	if why := c.targetUnsettled(); why != "" {
-		c.wait(p.Name, "%s", why)
+	if c.wait(p.Name, c.targetUnsettled()) {
 		return
 	}
 	c.step(Step{Action: DeletePolicy, Policy: p, Reason: fmt.Sprintf("the policy is being deleted and queue %s has no pending dead letters", r.Target)})
@@ -44,36 +43,35 @@ func (c *computation) removePolicy() {
 
 // targetUnsettled says why the target's present policy can't be relied on or taken off
 // yet, or nothing.
-func (c *computation) targetUnsettled() string {
+func (c *computation) targetUnsettled() Wait {
 	target, ok := c.observed.Queues[c.ladder.Request.Target]
 	if !ok {
-		return ""
+		return Wait{}
 	}
 	s := target.State
 	if s == nil || s.PolicyFor < Settle {
-		return fmt.Sprintf("the policy of queue %s changed less than %s ago", target.Name, Settle)
+		return waitFor("the policy of queue %s changed less than %s ago", target.Name, Settle)
 	}
 	if target.Type != topology.Quorum {
-		return ""
+		return Wait{}
 	}
 	switch {
 	case s.PendingDeadLetters == nil:
-		return fmt.Sprintf("the broker does not say how many dead letters are pending in queue %s", target.Name)
+		return blockedBy("the broker does not say how many dead letters are pending in queue %s", target.Name)
 	case *s.PendingDeadLetters > 0:
-		return fmt.Sprintf("%d dead letters are pending in queue %s", *s.PendingDeadLetters, target.Name)
+		return waitFor("%d dead letters are pending in queue %s", *s.PendingDeadLetters, target.Name)
 	}
-	return ""
+	return Wait{}
 }
 
 func (c *computation) removeExchange(e topology.Exchange) {
-	if why := c.exchangeInUse(e); why != "" {
-		c.wait(e.Name, "%s", why)
+	if c.wait(e.Name, c.exchangeInUse(e)) {
 		return
 	}
 	c.step(Step{Action: DeleteExchange, Exchange: e, Reason: fmt.Sprintf("exchange %s is no longer wanted and nothing leads to it", e.Name)})
 }
 
-func (c *computation) exchangeInUse(e topology.Exchange) string {
+func (c *computation) exchangeInUse(e topology.Exchange) Wait {
 	role := e.Arguments.RoleOf()
 	if role == topology.RoleReturn {
 		return c.returnInUse(e)
@@ -85,39 +83,39 @@ func (c *computation) exchangeInUse(e topology.Exchange) string {
 }
 
 // returnInUse: tiers of the attempt return through it as long as they are there.
-func (c *computation) returnInUse(e topology.Exchange) string {
+func (c *computation) returnInUse(e topology.Exchange) Wait {
 	for _, q := range c.observed.OwnedQueues(c.ladder.Request.Owner) {
 		if q.Arguments.String("x-"+topology.KeyDeadLetterExchange) == e.Name {
-			return fmt.Sprintf("queue %s returns through it", q.Name)
+			return waitFor("queue %s returns through it", q.Name)
 		}
 	}
-	return ""
+	return Wait{}
 }
 
-func (c *computation) alternateInUse(e topology.Exchange) string {
+func (c *computation) alternateInUse(e topology.Exchange) Wait {
 	for _, other := range c.observed.OwnedExchanges(c.ladder.Request.Owner) {
 		if other.Arguments.String(topology.KeyAlternateExchange) == e.Name {
-			return fmt.Sprintf("exchange %s falls back on it", other.Name)
+			return waitFor("exchange %s falls back on it", other.Name)
 		}
 	}
-	return ""
+	return Wait{}
 }
 
 // deadLettersArrive: the target's dead letters go to it, or did until a moment ago.
-func (c *computation) deadLettersArrive(e topology.Exchange) string {
-	if why := c.alternateInUse(e); why != "" {
-		return why
+func (c *computation) deadLettersArrive(e topology.Exchange) Wait {
+	if w := c.alternateInUse(e); w.Reason != "" {
+		return w
 	}
 	for _, p := range topology.Sorted(c.observed.Policies) {
 		if p.Definition.String(topology.KeyDeadLetterExchange) == e.Name {
-			return fmt.Sprintf("policy %s sends dead letters to it", p.Name)
+			return c.policyLeadsHere(p)
 		}
 	}
 	target, ok := c.observed.Queues[c.ladder.Request.Target]
 	if ok && (target.State == nil || target.State.PolicyFor < Settle) {
-		return fmt.Sprintf("the policy of queue %s changed less than %s ago", target.Name, Settle)
+		return waitFor("the policy of queue %s changed less than %s ago", target.Name, Settle)
 	}
-	return ""
+	return Wait{}
 }
 
 // removeQueue never goes by one look: quorum queues know no delete-if-empty.
@@ -127,18 +125,25 @@ func (c *computation) removeQueue(q topology.Queue) {
 		return // An earlier parking lot stays for whoever looks after its messages, and holds nothing up.
 	}
 	if !empty || q.State.IdleFor < Settle {
-		c.wait(q.Name, "%s", holdText(q))
+		c.wait(q.Name, held(q))
 		return
 	}
 	c.step(Step{Action: DeleteQueue, Queue: q, Reason: fmt.Sprintf("queue %s is no longer wanted and has been empty for %s", q.Name, Settle)})
 }
 
-func holdText(q topology.Queue) string {
+func held(q topology.Queue) Wait {
 	switch {
 	case q.State == nil || q.State.Messages == nil:
-		return fmt.Sprintf("the broker does not say how many messages queue %s holds", q.Name)
+		return blockedBy("the broker does not say how many messages queue %s holds", q.Name)
 	case *q.State.Messages > 0:
-		return fmt.Sprintf("queue %s holds %d messages", q.Name, *q.State.Messages)
+		return waitFor("queue %s holds %d messages", q.Name, *q.State.Messages)
 	}
-	return fmt.Sprintf("queue %s must stay empty and unbound for %s before it is deleted", q.Name, Settle)
+	return waitFor("queue %s must stay empty and unbound for %s before it is deleted", q.Name, Settle)
+}
+
+func (c *computation) policyLeadsHere(p topology.Policy) Wait {
+	if p.Name == c.ladder.Request.PolicyName() {
+		return waitFor("policy %s sends dead letters to it", p.Name)
+	}
+	return blockedBy("policy %s, which is not this operator's, sends dead letters to it", p.Name)
 }

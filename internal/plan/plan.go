@@ -10,6 +10,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
@@ -100,6 +101,8 @@ type Wait struct {
 	Object string
 	// Reason says what it waits for.
 	Reason string
+	// Blocked is set when time alone does not end it.
+	Blocked bool
 }
 
 // Plan is what to do. With conflicts nothing is changed; only what of a claimed ladder is
@@ -117,8 +120,8 @@ func (p Plan) Done() bool { return len(p.Steps) == 0 && len(p.Conflicts) == 0 &&
 func Compute(l topology.Ladder, observed topology.Topology) Plan {
 	c := computation{ladder: l, observed: observed}
 	if c.findConflicts(); len(c.plan.Conflicts) > 0 {
-		if c.repairable() {
-			c.addMissing()
+		if !l.Request.Deleting && c.mine(observed.Exchanges[l.Park].Arguments) {
+			c.repair()
 		}
 		return c.plan
 	}
@@ -132,19 +135,47 @@ func Compute(l topology.Ladder, observed topology.Topology) Plan {
 	return c.plan
 }
 
-// repairable reports whether no more than somebody's policy stands in the way of a ladder
-// that is ours. Its queues and bindings go on being kept: messages are under way in them,
-// and a lost tier would let them start again at the first.
-func (c *computation) repairable() bool {
-	if c.ladder.Request.Deleting || len(c.plan.Conflicts) != len(c.ladder.Refusals) {
-		return false
+// repair goes on keeping a ladder that is ours while something stands in the way. Where
+// that is no more than somebody's policy, all of it: a lost tier would let messages under
+// way start again at the first. Else the ways home of what waits, since the ladder that
+// is wanted may be another than the one that is there.
+func (c *computation) repair() {
+	if c.policiesAlone() {
+		c.addMissing()
+		return
 	}
-	for _, r := range c.ladder.Refusals {
-		if r.Kind != topology.RefusedPolicy {
-			return false
+	for _, e := range topology.Sorted(c.ladder.Wanted.Exchanges) {
+		if role := e.Arguments.RoleOf(); role != topology.RoleReturn && role != topology.RolePark {
+			continue
+		}
+		if have, ok := c.observed.Exchanges[e.Name]; !ok {
+			c.declareExchange(e)
+		} else if !c.mine(have.Arguments) {
+			continue
+		}
+		c.addMissingBindings(e.Name)
+	}
+}
+
+// policiesAlone reports whether the only conflicts are with policies of others.
+func (c *computation) policiesAlone() bool {
+	refusals := c.ladder.Refusals
+	return len(c.plan.Conflicts) == len(refusals) &&
+		!slices.ContainsFunc(refusals, func(r topology.Refusal) bool { return r.Kind != topology.RefusedPolicy })
+}
+
+// addMissingBindings binds an exchange to those of its queues that are there and belong to
+// the ladder.
+func (c *computation) addMissingBindings(exchange string) {
+	for _, b := range c.ladder.Wanted.Bindings[exchange] {
+		if !c.observed.Bound(b) && c.inLadder(b) {
+			c.bind(b)
 		}
 	}
-	return c.mine(c.observed.Exchanges[c.ladder.Park].Arguments)
+}
+
+func (c *computation) bind(b topology.Binding) {
+	c.step(Step{Action: Bind, Binding: b, Reason: fmt.Sprintf("binding %s is missing", bindingText(b))})
 }
 
 type computation struct {
@@ -155,8 +186,21 @@ type computation struct {
 
 func (c *computation) step(s Step) { c.plan.Steps = append(c.plan.Steps, s) }
 
-func (c *computation) wait(object, format string, args ...any) {
-	c.plan.Waits = append(c.plan.Waits, Wait{Object: object, Reason: fmt.Sprintf(format, args...)})
+// wait notes what holds an object up, and reports whether something does.
+func (c *computation) wait(object string, w Wait) bool {
+	if w.Reason == "" {
+		return false
+	}
+	w.Object = object
+	c.plan.Waits = append(c.plan.Waits, w)
+	return true
+}
+
+// waitFor is something that ends by itself, blockedBy something that does not.
+func waitFor(format string, args ...any) Wait { return Wait{Reason: fmt.Sprintf(format, args...)} }
+
+func blockedBy(format string, args ...any) Wait {
+	return Wait{Reason: fmt.Sprintf(format, args...), Blocked: true}
 }
 
 // claim takes the target by the one exchange whose name does not depend on the spec, and
@@ -188,7 +232,7 @@ func (c *computation) addMissing() {
 	}
 	for _, b := range c.ladder.Wanted.SortedBindings() {
 		if !c.observed.Bound(b) {
-			c.step(Step{Action: Bind, Binding: b, Reason: fmt.Sprintf("binding %s is missing", bindingText(b))})
+			c.bind(b)
 		}
 	}
 }
@@ -204,8 +248,8 @@ func (c *computation) addPolicy() {
 			c.step(Step{Action: PutPolicy, Policy: want, Reason: fmt.Sprintf("policy %s is missing", want.Name)})
 		case !own || have.Equal(want):
 		case c.losesDeadLetters(have, want):
-			c.wait(want.Name, "dead letters may be pending in queue %s, and the broker deletes them when the policy leaves at-least-once dead-lettering",
-				c.ladder.Request.Target)
+			c.wait(want.Name, waitFor("dead letters may be pending in queue %s, and the broker deletes them when the policy leaves at-least-once dead-lettering",
+				c.ladder.Request.Target))
 		default:
 			c.step(Step{Action: PutPolicy, Policy: want, Reason: policyDifference(have, want)})
 		}
@@ -233,6 +277,8 @@ func policyDifference(have, want topology.Policy) string {
 		return fmt.Sprintf("policy %s sends dead letters to %q instead of %q", want.Name, old, next)
 	}
 	switch {
+	case have.Pattern != want.Pattern:
+		return fmt.Sprintf("policy %s has the pattern %s instead of %s", want.Name, have.Pattern, want.Pattern)
 	case have.Priority != want.Priority:
 		return fmt.Sprintf("policy %s has priority %d instead of %d", want.Name, have.Priority, want.Priority)
 	case have.ApplyTo != want.ApplyTo:

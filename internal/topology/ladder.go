@@ -40,7 +40,7 @@ func Desired(r Request, observed Topology) Ladder {
 	l := Ladder{Request: r, Tiers: r.tiers(), Park: ParkExchange(r.Target), Wanted: New()}
 	_, l.TargetFound = observed.Queues[r.Target]
 
-	l.addParkingLot()
+	l.addParkingLot(observed)
 	for _, t := range l.Tiers {
 		l.Wanted.AddQueue(r.tierQueue(t))
 		l.addReturn(t.Attempt)
@@ -51,14 +51,14 @@ func Desired(r Request, observed Topology) Ladder {
 	return l
 }
 
-func (l *Ladder) addParkingLot() {
+func (l *Ladder) addParkingLot(observed Topology) {
 	for _, t := range l.Tiers {
 		if t.Queue == l.Request.ParkingLot {
 			l.Refusals = append(l.Refusals, Refusal{RefusedArgument, fmt.Sprintf(
 				"the parking lot %q has the name of the tier of attempt %d, which would deliver parked messages again; give it another name", t.Queue, t.Attempt)})
 		}
 	}
-	l.Wanted.AddQueue(l.Request.parkingLot())
+	l.Wanted.AddQueue(l.Request.parkingLot(observed))
 	l.Wanted.AddExchange(l.Request.parkExchange())
 	l.Wanted.Bind(Binding{Source: l.Park, Destination: l.Request.ParkingLot})
 }
@@ -184,7 +184,7 @@ func departing(r Request, observed Topology) Ladder {
 	parksAll := policy.Definition.String(KeyDeadLetterExchange) == l.Park
 	switch {
 	case draining, policyThere && !parksAll:
-		l.addParkingLot()
+		l.addParkingLot(observed)
 		for a := 1; a < MaxAttempts; a++ {
 			if tierLeft(observed, r, a) {
 				l.addReturn(a)
@@ -192,7 +192,7 @@ func departing(r Request, observed Topology) Ladder {
 		}
 		l.addPolicy(observed, l.Park)
 	case policyThere:
-		l.addParkingLot()
+		l.addParkingLot(observed)
 	default:
 		l.keepParkingLot(observed)
 	}

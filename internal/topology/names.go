@@ -103,11 +103,38 @@ func ExactPattern(name string) string {
 	return "^" + literally(name) + `\z`
 }
 
+// matchesExactly holds a name against a pattern of the form that ExactPattern makes, without
+// a regexp; exact is false when the pattern is of another form.
+func matchesExactly(pattern, name string) (match, exact bool) {
+	body, ok := strings.CutPrefix(pattern, "^")
+	if !ok {
+		return false, false
+	}
+	if body, ok = strings.CutSuffix(body, `\z`); !ok {
+		return false, false
+	}
+	match = true
+	for i := 0; i < len(body); i++ {
+		if special := isSpecial(body[i]); special && (body[i] != '\\' || i+1 == len(body) || !isSpecial(body[i+1])) {
+			return false, false
+		} else if special {
+			i++
+		}
+		if match = match && name != "" && name[0] == body[i]; match {
+			name = name[1:]
+		}
+	}
+	return match && name == "", true
+}
+
+// isSpecial reports whether a byte has a meaning in a pattern.
+func isSpecial(b byte) bool { return strings.IndexByte(`\.+*?()|[]{}^$#-/`, b) >= 0 }
+
 // literally escapes what has a meaning in a pattern.
 func literally(s string) string {
 	var sb strings.Builder
 	for i := range len(s) {
-		if strings.IndexByte(`\.+*?()|[]{}^$#-/`, s[i]) >= 0 {
+		if isSpecial(s[i]) {
 			sb.WriteByte('\\')
 		}
 		sb.WriteByte(s[i])

@@ -197,3 +197,20 @@ func TestDelayText(t *testing.T) {
 		}
 	})
 }
+
+func TestMatchesExactly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name, other := rapid.String().Draw(t, "name"), rapid.String().Draw(t, "other")
+		if match, exact := matchesExactly(ExactPattern(name), name); !match || !exact {
+			t.Fatalf("its own name: %v, %v", match, exact)
+		}
+		if match, exact := matchesExactly(ExactPattern(name), other); match != (name == other) || !exact {
+			t.Fatalf("another name: %v, %v", match, exact)
+		}
+	})
+	for _, pattern := range []string{".*", "^orders", `orders\z`, `^orders.*\z`, `^a\dz\z`, `^[ab]\z`, `^a\\\z`, ""} {
+		if _, exact := matchesExactly(pattern, "orders"); exact && pattern != `^a\\\z` {
+			t.Errorf("%q is taken for an exact pattern", pattern)
+		}
+	}
+}

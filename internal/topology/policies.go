@@ -66,6 +66,9 @@ func (p Policy) Matches(q Queue) bool {
 // MatchesName reports whether the policy's pattern finds the name. RabbitMQ's patterns
 // are PCRE and unanchored.
 func (p Policy) MatchesName(name string) bool {
+	if match, exact := matchesExactly(p.Pattern, name); exact {
+		return match // most policies of a vhost are of this kind, and no regexp is needed
+	}
 	re, err := regexp2.Compile(withoutPCRE(p.Pattern), regexp2.None)
 	if err != nil {
 		return false
@@ -129,9 +132,9 @@ func (p Policy) supportedBy(queueType string) bool {
 }
 
 // Outranked returns the user policy with the highest priority that applies to the queue,
-// leaving out the operator's own. It is the one that would be in effect without us.
-func (t Topology) Outranked(q Queue) (Policy, bool) {
-	return strongest(t.Policies, func(p Policy) bool { return !strings.HasPrefix(p.Name, PolicyPrefix) && p.Matches(q) })
+// leaving out the one of the given name. It is the one that would be in effect without it.
+func (t Topology) Outranked(q Queue, own string) (Policy, bool) {
+	return strongest(t.Policies, func(p Policy) bool { return p.Name != own && p.Matches(q) })
 }
 
 // InEffect returns the user policy that decides over a queue: the one that the broker

@@ -56,6 +56,7 @@ func TestOutranked(t *testing.T) {
 		"the highest priority":              {[]Policy{{Name: "a", Priority: 1}, {Name: "b", Priority: 2}, {Name: "c", Priority: -9}}, "b"},
 		"a negative priority is a priority": {[]Policy{{Name: "a", Priority: -5}}, "a"},
 		"of equals the first by name":       {[]Policy{{Name: "b", Priority: 2}, {Name: "a", Priority: 2}}, "a"},
+		"another one of our kind counts":    {[]Policy{{Name: "retry-operator.defaults", Priority: 200}, {Name: "a", Priority: 2}}, "retry-operator.defaults"},
 		"ours does not count":               {[]Policy{{Name: "retry-operator.shop.orders", Priority: 200}, {Name: "a", Priority: 2}}, "a"},
 		"one with a key that disables it":   {[]Policy{{Name: "a", Priority: 2}, {Name: "b", Priority: 9, Definition: Args{"delivery-limit": int64(1)}}}, "a"},
 	} {
@@ -65,7 +66,7 @@ func TestOutranked(t *testing.T) {
 				p.Pattern, p.ApplyTo = "orders", "queues"
 				topo.AddPolicy(p)
 			}
-			if got, ok := topo.Outranked(Queue{Name: "orders", Type: Classic}); got.Name != tc.want || ok != (tc.want != "") {
+			if got, ok := topo.Outranked(Queue{Name: "orders", Type: Classic}, "retry-operator.shop.orders"); got.Name != tc.want || ok != (tc.want != "") {
 				t.Errorf("got %q", got.Name)
 			}
 		})

@@ -95,9 +95,14 @@ func (r Request) tierQueue(t Tier) Queue {
 	return r.queue(t.Queue, RoleTier, args)
 }
 
-// parkingLot never gives a message up however often it is read: without the limit of -1
-// a quorum queue drops what was returned to it twenty times.
-func (r Request) parkingLot() Queue {
+// parkingLot gives no message up however often it is read: without the limit of -1 a quorum
+// queue drops what was returned to it twenty times.
+// One that is there keeps its type when the policy's changes, since what is parked stays.
+func (r Request) parkingLot(observed Topology) Queue {
+	have, ok := observed.Queues[r.ParkingLot]
+	if ok && have.Arguments.OwnerOf() == r.Owner.String() && (have.Type == Classic || have.Type == Quorum) {
+		r.QueueType = have.Type
+	}
 	args := Args{}
 	if r.QueueType == Quorum {
 		args["x-"+KeyDeliveryLimit] = int64(-1)
@@ -142,15 +147,17 @@ func diedOf(reason string) Args {
 	return Args{"x-match": "all-with-x", "x-last-death-reason": reason}
 }
 
-// OwnPolicy returns the policy on the target that an earlier apply has written. A policy
-// of our name with another pattern is somebody else's, and so is one on a target that
-// another owner has claimed: its name does not say which installation wrote it, and two
-// that share a broker may both have a RetryPolicy of this namespace and name.
+// OwnPolicy returns the policy on the target that an earlier apply has written. Its name
+// does not say which installation wrote it, and two that share a broker may both have a
+// RetryPolicy of this namespace and name: where another owner has claimed the target it is
+// not ours, and with another pattern only if it leads to an exchange of ours, as it does
+// when somebody has changed the pattern by hand.
 func (r Request) OwnPolicy(observed Topology) (Policy, bool) {
 	p, ok := observed.Policies[r.PolicyName()]
 	park, claimed := observed.Exchanges[ParkExchange(r.Target)]
-	if claimed && park.Arguments.OwnerOf() != r.Owner.String() {
+	if !ok || claimed && park.Arguments.OwnerOf() != r.Owner.String() {
 		return Policy{}, false
 	}
-	return p, ok && p.Pattern == ExactPattern(r.Target)
+	leadsTo := observed.Exchanges[p.Definition.String(KeyDeadLetterExchange)]
+	return p, p.Pattern == ExactPattern(r.Target) || leadsTo.Arguments.OwnerOf() == r.Owner.String()
 }

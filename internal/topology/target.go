@@ -55,15 +55,20 @@ func (l *Ladder) addPolicy(observed Topology, exchange string) {
 		}
 		return
 	}
-	below, _ := observed.Outranked(target)
+	below, _ := observed.Outranked(target, p.Name)
 	l.Refusals = append(l.Refusals, refuseTarget(target)...)
 	l.Refusals = append(l.Refusals, refusePolicy(below)...)
-	l.Refusals = append(l.Refusals, refusePattern(observed, target)...)
+	l.Refusals = append(l.Refusals, refusePattern(observed, target, p.Name)...)
 	if len(l.Refusals) > 0 {
+		// What has come up since keeps nobody from parking what still dies: the policy that is
+		// there goes on with what it has merged.
+		if own, ok := r.OwnPolicy(observed); ok && r.Deleting {
+			l.Wanted.AddPolicy(own.leadingTo(exchange))
+		}
 		return
 	}
 	p.ApplyTo = target.Type + "_queues"
-	p.Priority = max(minPriority, highestOther(observed, r.Target)+1)
+	p.Priority = max(minPriority, highestOther(observed, r.Target, p.Name)+1)
 	maps.Copy(p.Definition, mergedKeys(below))
 	if target.Type == Quorum {
 		maps.Copy(p.Definition, quorumKeys(r, observed, target, below))
@@ -76,10 +81,10 @@ func (l *Ladder) addPolicy(observed Topology, exchange string) {
 // policy that it would outrank where that is the same one for both; where it is not, or
 // clashes, an earlier apply's policy stays with what it has merged, and none is begun.
 func beforeTarget(r Request, observed Topology, p Policy) (Policy, bool) {
-	below, _ := observed.Outranked(Queue{Name: r.Target, Type: Classic})
-	quorum, _ := observed.Outranked(Queue{Name: r.Target, Type: Quorum})
+	below, _ := observed.Outranked(Queue{Name: r.Target, Type: Classic}, p.Name)
+	quorum, _ := observed.Outranked(Queue{Name: r.Target, Type: Quorum}, p.Name)
 	if below.Equal(quorum) && len(refusePolicy(below)) == 0 {
-		p.Priority = max(minPriority, highestOther(observed, r.Target)+1)
+		p.Priority = max(minPriority, highestOther(observed, r.Target, p.Name)+1)
 		maps.Copy(p.Definition, mergedKeys(below))
 		return p, true
 	}
@@ -87,15 +92,20 @@ func beforeTarget(r Request, observed Topology, p Policy) (Policy, bool) {
 	if !ok {
 		return Policy{}, false
 	}
-	own.Definition = maps.Clone(own.Definition)
-	own.Definition[KeyDeadLetterExchange] = p.Definition[KeyDeadLetterExchange]
-	return own, true
+	return own.leadingTo(p.Definition.String(KeyDeadLetterExchange)), true
 }
 
-func highestOther(observed Topology, target string) int64 {
+// leadingTo returns the policy with another dead-letter exchange and nothing else changed.
+func (p Policy) leadingTo(exchange string) Policy {
+	p.Definition = maps.Clone(p.Definition)
+	p.Definition[KeyDeadLetterExchange] = exchange
+	return p
+}
+
+func highestOther(observed Topology, target, own string) int64 {
 	var highest int64
 	for _, p := range observed.Policies {
-		if !strings.HasPrefix(p.Name, PolicyPrefix) && p.MatchesName(target) {
+		if p.Name != own && p.MatchesName(target) {
 			highest = max(highest, p.Priority)
 		}
 	}
@@ -182,9 +192,9 @@ func refusePolicy(below Policy) []Refusal {
 
 // refusePattern: the broker says that a policy applies to the target whose pattern can't
 // be followed here. Ours would outrank it without repeating its keys.
-func refusePattern(observed Topology, target Queue) []Refusal {
+func refusePattern(observed Topology, target Queue, own string) []Refusal {
 	p, ok := observed.InEffect(target)
-	if !ok || strings.HasPrefix(p.Name, PolicyPrefix) || p.Matches(target) {
+	if !ok || p.Name == own || p.Matches(target) {
 		return nil
 	}
 	return []Refusal{{RefusedPolicy, fmt.Sprintf(

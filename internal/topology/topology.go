@@ -122,6 +122,9 @@ type QueueState struct {
 	// Policy and OperatorPolicy are the names of those in effect.
 	Policy         string
 	OperatorPolicy string
+	// PolicyUnconfirmed is set while the broker's report of the policy in effect, which
+	// lags, still says otherwise.
+	PolicyUnconfirmed bool
 	// Messages counts ready, unacknowledged, delayed and pending dead letters. Nil means
 	// that the broker does not say, which is never the same as zero.
 	Messages *int64
