@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -120,7 +121,15 @@ func (r *RetryPolicyReconciler) announce(ctx context.Context, s *scope) {
 	if len(s.report.Applied) > 0 {
 		r.event(s, corev1.EventTypeNormal, eventApplied, "Apply", "%s", plan.Summary(s.report.Applied))
 	}
-	if s.report.Failed != nil {
+	if s.report.Failed != nil && !alreadyTold(s) {
 		r.event(s, corev1.EventTypeWarning, eventFailed, "Apply", "Could not %s: %v", s.report.Failed, s.report.Err)
 	}
+}
+
+// alreadyTold reports whether the status says why steps fail, so that a step which fails at
+// each look makes one event and not one for each.
+func alreadyTold(s *scope) bool {
+	f := failureOf(s.report.Err)
+	c := meta.FindStatusCondition(s.policy.Status.Conditions, v1alpha1.ConditionReady)
+	return f != nil && c != nil && c.Reason == f.reason
 }

@@ -128,5 +128,6 @@ func (w *world) expectStatus(p *v1alpha1.RetryPolicy, parked int64) {
 		g.Expect(s.Parked.Messages).To(HaveValue(Equal(parked)))
 		g.Expect(s.Retrying).To(HaveValue(BeZero()))
 		g.Expect(s.Tiers).To(HaveLen(3))
+		g.Expect(s.BrokerVersion).To(HavePrefix(w.broker.Version + "."))
 	}).Should(Succeed())
 }

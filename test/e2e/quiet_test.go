@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,9 +29,15 @@ import (
 type proxy struct {
 	*httptest.Server
 	mu       sync.Mutex
-	requests []string
+	requests []request
 	// version, when set, is the one that the broker seems to have.
 	version string
+}
+
+// request is one that reached the proxy.
+type request struct {
+	at   time.Time
+	text string
 }
 
 func (w *world) newProxy() *proxy {
@@ -48,7 +55,7 @@ func (w *world) newProxy() *proxy {
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
-		p.requests = append(p.requests, r.Method+" "+r.URL.Path)
+		p.requests = append(p.requests, request{time.Now(), r.Method + " " + r.URL.Path})
 		p.mu.Unlock()
 		reverse.ServeHTTP(rw, r)
 	}))
@@ -75,12 +82,29 @@ func (p *proxy) forgeVersion(resp *http.Response) error {
 }
 
 // take returns the requests since the last call.
-func (p *proxy) take() []string {
+func (p *proxy) take() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := p.requests
 	p.requests = nil
 	return out
+}
+
+// count says how often a request has come since the last take.
+func (p *proxy) count(text string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return times(text, p.requests)
+}
+
+func times(text string, in []request) int {
+	n := 0
+	for _, r := range in {
+		if r.text == text {
+			n++
+		}
+	}
+	return n
 }
 
 func TestFiftyPoliciesInSteadyStateReadALittleAndWriteNothing(t *testing.T) {
@@ -102,19 +126,55 @@ func TestFiftyPoliciesInSteadyStateReadALittleAndWriteNothing(t *testing.T) {
 		w.Eventually(func() int { return w.readyPolicies() }).WithTimeout(2 * patience).Should(Equal(policies))
 		w.quiet(through)
 
+		lists := w.listsOfALook()
+		last := lists[len(lists)-1]
 		through.take()
-		start := time.Now()
-		w.Eventually(func() int { return int(time.Since(start) / pollInterval) }).Should(BeNumerically(">=", intervals))
-		looks := float64(time.Since(start)) / float64(pollInterval)
-		requests := through.take()
-		t.Logf("%d requests in %.1f poll intervals for %d policies", len(requests), looks, policies)
-		for _, r := range requests {
-			w.Expect(r).To(HavePrefix("GET "), "a write in steady state")
+		w.Eventually(func() int { return through.count(last) }).Should(BeNumerically(">", intervals))
+		whole, elapsed := wholeLooks(through.take(), last)
+
+		looks := times(last, whole)
+		for _, r := range lists {
+			w.Expect(times(r, whole)).To(Equal(looks), r+" comes once in a look")
 		}
-		// The connection's own check is one more request every four intervals.
-		w.Expect(float64(len(requests))).To(BeNumerically("<=", 6*(looks+1)+looks/4+1))
-		w.Expect(requests).NotTo(BeEmpty())
+		w.Expect(float64(looks)).To(BeNumerically("<=", elapsed/float64(pollInterval)+1))
+
+		const overview = "GET /api/overview"
+		checks := times(overview, whole) - looks
+		w.Expect(checks).To(BeNumerically(">=", 0), "each look asks for the version")
+		// The connection's own check comes every four intervals, however many policies use it.
+		w.Expect(float64(checks)).To(BeNumerically("<=", elapsed/float64(4*pollInterval)+1))
+
+		known := append(lists, overview)
+		for _, r := range whole {
+			w.Expect(r.text).To(BeElementOf(known), "a request that belongs to no look and no check")
+		}
+		t.Logf("%d policies: %d looks and %d checks of the connection in %.1f poll intervals", policies, looks, checks, elapsed/float64(pollInterval))
 	})
+}
+
+// listsOfALook are the lists of the vhost that a look reads, in their order.
+func (w *world) listsOfALook() []string {
+	var out []string
+	for _, kind := range []string{"policies", "operator-policies", "exchanges", "queues", "bindings"} {
+		out = append(out, "GET /api/"+kind+"/"+w.vhost)
+	}
+	return out
+}
+
+// wholeLooks cuts the requests to those from the end of one look to the end of another, so
+// that no look is counted by half, and returns how long they took. Looks at a vhost never
+// overlap, and each begins after the one before has ended: n of them take at least n-1
+// intervals, whatever else the machine does.
+func wholeLooks(all []request, last string) ([]request, float64) {
+	isLast := func(r request) bool { return r.text == last }
+	from := slices.IndexFunc(all, isLast)
+	to := from
+	for i := from; i < len(all); i++ {
+		if isLast(all[i]) {
+			to = i
+		}
+	}
+	return all[from+1 : to+1], float64(all[to].at.Sub(all[from].at))
 }
 
 // quiet waits until a whole poll interval has passed without a write.
@@ -123,7 +183,7 @@ func (w *world) quiet(through *proxy) {
 	w.Eventually(func() int {
 		writes := 0
 		for _, r := range through.take() {
-			if !strings.HasPrefix(r, "GET ") {
+			if !strings.HasPrefix(r.text, "GET ") {
 				writes++
 			}
 		}

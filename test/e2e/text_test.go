@@ -8,6 +8,7 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // text renders a decoded JSON value; maps print in the order of their keys.
@@ -17,3 +18,6 @@ func sorted(s []string) []string {
 	slices.Sort(s)
 	return s
 }
+
+// slug makes the name of an object of a sentence.
+func slug(sentence string) string { return strings.ToLower(strings.ReplaceAll(sentence, " ", "-")) }

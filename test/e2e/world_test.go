@@ -70,18 +70,27 @@ func (w *world) create(o client.Object) {
 // connect makes a BrokerConnection and its Secret.
 func (w *world) connect(name, managementURL, username, password string) {
 	w.t.Helper()
+	w.connectOver(name, managementURL, "", username, password)
+}
+
+// connectOver makes a connection with an AMQP address besides; "" is none.
+func (w *world) connectOver(name, managementURL, amqpURL, username, password string) *v1alpha1.BrokerConnection {
+	w.t.Helper()
 	w.create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
 		StringData: map[string]string{"username": username, "password": password},
 	})
-	w.create(&v1alpha1.BrokerConnection{
+	connection := &v1alpha1.BrokerConnection{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
 		Spec: v1alpha1.BrokerConnectionSpec{
 			ManagementURL:        managementURL,
+			AMQPURL:              amqpURL,
 			CredentialsSecretRef: v1alpha1.SecretReference{Name: name},
 			DefaultVhost:         w.vhost,
 		},
-	})
+	}
+	w.create(connection)
+	return connection
 }
 
 // policy makes a RetryPolicy of the same name as its queue's first part.
