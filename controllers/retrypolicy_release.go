@@ -43,17 +43,23 @@ func (r *RetryPolicyReconciler) release(ctx context.Context, s *scope) (bool, er
 	case stuck == nil && !s.plan.Done():
 		return false, nil
 	case stuck == nil:
-		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "%s", r.farewell(s))
+		r.letGo(ctx, s, corev1.EventTypeNormal, eventReleased, "%s", r.farewell(s))
 	case stuck.reason == v1alpha1.ReasonVhostNotFound:
-		r.event(s, corev1.EventTypeNormal, eventReleased, "Delete", "The vhost is gone, and everything of this policy with it")
+		r.letGo(ctx, s, corev1.EventTypeNormal, eventReleased, "The vhost is gone, and everything of this policy with it")
 	case s.now.Sub(latest(failingSince, s.policy.DeletionTimestamp.Time)) >= r.ReleaseAfter:
-		r.event(s, corev1.EventTypeWarning, eventLeftBehind, "Delete",
+		r.letGo(ctx, s, corev1.EventTypeWarning, eventLeftBehind,
 			"Given up after %s: %s. Exchanges, queues and policy of queue %q may be left on the broker; they carry the owner %s",
 			r.ReleaseAfter, stuck, s.policy.Spec.Queue, r.owner(s.policy))
 	default:
 		return false, nil
 	}
 	return true, r.removeFinalizer(ctx, s.policy)
+}
+
+// letGo tells in an event and in the log, since a namespace that is going takes no events.
+func (r *RetryPolicyReconciler) letGo(ctx context.Context, s *scope, eventType, reason, format string, args ...any) {
+	logf.FromContext(ctx).Info("Let the policy go", "reason", reason, "note", fmt.Sprintf(format, args...))
+	r.event(s, eventType, reason, "Delete", format, args...)
 }
 
 // stuckOn is what keeps the operator from its work on the broker until somebody does

@@ -108,6 +108,7 @@ type ParkingLot struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 255",message="parkingLot.queueName is too long: RabbitMQ takes at most 255 bytes, and a character can be several bytes"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]') && self != '.' && self != '..'",message="parkingLot.queueName must have no control characters, such as a newline, and not be . or .., which the management API can't address: choose another name"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('amq.')",message="parkingLot.queueName must not begin with amq., which RabbitMQ keeps for itself: choose another name"
 	// +optional
 	QueueName string `json:"queueName,omitempty"`
@@ -142,6 +143,7 @@ type RetryPolicySpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 255",message="vhost is too long: RabbitMQ takes at most 255 bytes, and a character can be several bytes"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]') && self != '.' && self != '..'",message="vhost must have no control characters, such as a newline, and not be . or .., which the management API can't address: choose another name"
 	// +optional
 	Vhost string `json:"vhost,omitempty"`
 
@@ -153,6 +155,7 @@ type RetryPolicySpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 255",message="queue is too long: RabbitMQ takes at most 255 bytes, and a character can be several bytes"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]') && self != '.' && self != '..'",message="queue must have no control characters, such as a newline, and not be . or .., which the management API can't address: choose another name"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('amq.')",message="queue must not begin with amq., which RabbitMQ keeps for itself: give the name of a queue of your own"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="queue cannot be changed: create another RetryPolicy for another queue"
 	// +required

@@ -80,7 +80,7 @@ func (h *hazards) shadowed() {
 	target := h.observed.Queues[r.Target]
 	switch p, ok := h.observed.InEffect(target); {
 	case !ok:
-		h.add(PolicyShadowed, "no policy is in effect on queue %q, so what dies there is dropped; policy %q should be", r.Target, r.PolicyName())
+		h.add(PolicyShadowed, "no policy is in effect on queue %q; policy %q should be", r.Target, r.PolicyName())
 	case p.Name != r.PolicyName():
 		h.add(PolicyShadowed, "policy %q is in effect on queue %q instead of %q; lower its priority or take the queue out of its pattern", p.Name, r.Target, r.PolicyName())
 	}
@@ -160,8 +160,11 @@ func (h *hazards) parkingLot() {
 	if s.DeliveryLimit != nil && *s.DeliveryLimit >= 0 {
 		what = strings.TrimPrefix(what+", "+topology.KeyDeliveryLimit, ", ")
 	}
+	if s.DeadLetterExchange != nil {
+		what = strings.TrimPrefix(what+", "+topology.KeyDeadLetterExchange, ", ")
+	}
 	if what != "" {
-		h.add(ParkingLotDrops, "a policy sets %s on parking lot %q, so parked messages can vanish; take the queue out of its pattern", what, q.Name)
+		h.add(ParkingLotDrops, "parking lot %q has %s, by a policy or an argument, so parked messages can vanish or go round; take the queue out of that policy's pattern", q.Name, what)
 	}
 }
 

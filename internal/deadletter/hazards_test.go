@@ -117,6 +117,9 @@ func TestHazards(t *testing.T) {
 			want:    []deadletter.HazardKind{deadletter.ParkingLotDrops}},
 		"a policy on the parking lot that keeps everything is no hazard": {
 			changes: []change{{queue: parkingLot, policy: args{"overflow": "reject-publish"}}}},
+		"a parking lot that is the target of another ladder": {
+			changes: []change{{queue: parkingLot, policy: args{"dead-letter-exchange": "x"}}},
+			want:    []deadletter.HazardKind{deadletter.ParkingLotDrops}},
 		"a delivery limit on the parking lot, which beats none": {
 			changes: []change{{queue: parkingLot, policy: args{"delivery-limit": int64(5)}}},
 			want:    []deadletter.HazardKind{deadletter.ParkingLotDrops}},

@@ -145,7 +145,7 @@ func (w *walk) expect(t topology.Topology, queue string, m Message, reason Reaso
 	case fate.Loss == Unroutable:
 		w.find(BindingMissing, "%s should go to %q, but no binding of exchange %s leads there", path, want, quoted(fate.Routing.Visited))
 	default:
-		w.find(RouteUnreachable, "%s should go to %q, but is %s: %s", path, want, lostText(fate), lossText(fate))
+		w.find(RouteUnreachable, "%s should go to %q, but %s", path, want, lossText(fate))
 	}
 }
 
@@ -190,19 +190,15 @@ var deathText = map[Reason]string{
 	DeliveryLimit: "over the delivery limit",
 }
 
-func lostText(f Fate) string {
-	if f.Stalled {
-		return "held back"
-	}
-	return "lost"
-}
-
-// lossText names nothing left when copies went only to queues outside the ladder.
+// lossText names no loss when copies went only to queues outside the ladder.
 func lossText(f Fate) string {
-	if f.Loss == "" {
-		return "it goes to " + quoted(f.Queues()) + " alone"
+	switch {
+	case f.Loss == "":
+		return "goes to " + quoted(f.Queues()) + " alone"
+	case f.Stalled:
+		return "is held back: " + string(f.Loss)
 	}
-	return string(f.Loss)
+	return "is lost: " + string(f.Loss)
 }
 
 func quoted(names []string) string {

@@ -7,6 +7,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/topology"
 )
@@ -121,8 +122,13 @@ func (c *computation) deadLettersArrive(e topology.Exchange) Wait {
 // removeQueue never goes by one look: quorum queues know no delete-if-empty.
 func (c *computation) removeQueue(q topology.Queue) {
 	empty := q.State != nil && q.State.Messages != nil && *q.State.Messages == 0
-	if q.Arguments.RoleOf() == topology.RoleParkingLot && (c.ladder.Request.Retain || !empty) {
+	foreign := c.boundBySomebody(q)
+	if q.Arguments.RoleOf() == topology.RoleParkingLot && (c.ladder.Request.Retain || !empty || foreign != "") {
 		return // An earlier parking lot stays for whoever looks after its messages, and holds nothing up.
+	}
+	if empty && foreign != "" {
+		c.wait(q.Name, blockedBy("exchange %s, which is not this policy's, is bound to it", foreign))
+		return
 	}
 	if !empty || q.State.IdleFor < Settle {
 		c.wait(q.Name, held(q))
@@ -146,4 +152,17 @@ func (c *computation) policyLeadsHere(p topology.Policy) Wait {
 		return waitFor("policy %s sends dead letters to it", p.Name)
 	}
 	return blockedBy("policy %s, which is not this operator's, sends dead letters to it", p.Name)
+}
+
+// boundBySomebody names an exchange of others that leads to the queue, or nothing.
+func (c *computation) boundBySomebody(q topology.Queue) string {
+	for source, bindings := range c.observed.Bindings {
+		if c.mine(c.observed.Exchanges[source].Arguments) {
+			continue
+		}
+		if slices.ContainsFunc(bindings, func(b topology.Binding) bool { return !b.ToExchange && b.Destination == q.Name }) {
+			return source
+		}
+	}
+	return ""
 }

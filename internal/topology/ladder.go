@@ -174,6 +174,7 @@ func tierLeft(observed Topology, r Request, attempt int) bool {
 // retained, the parking lot. What is on the broker and not wanted is taken down by the
 // plan, each object at the moment when it can hold and lead to nothing.
 func departing(r Request, observed Topology) Ladder {
+	r.ParkingLot = r.parkingLotThere(observed)
 	l := Ladder{Request: r, Park: ParkExchange(r.Target), Wanted: New()}
 	_, l.TargetFound = observed.Queues[r.Target]
 	if len(observed.OwnedExchanges(r.Owner)) == 0 && len(observed.OwnedQueues(r.Owner)) == 0 {

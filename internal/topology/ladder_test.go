@@ -139,30 +139,30 @@ func TestTheLadder(t *testing.T) {
 
 func TestThePolicyOnTheTarget(t *testing.T) {
 	theirs := func(definition Args) []Policy {
-		return []Policy{{Name: "theirs", Pattern: ".*", ApplyTo: "all", Priority: 120, Definition: definition}}
+		return []Policy{{Name: "theirs", Pattern: ".*", ApplyTo: "all", Priority: 2_000_000, Definition: definition}}
 	}
 	for name, tc := range map[string]struct {
 		observed Topology
 		want     string
 	}{
-		"a classic target": {withTarget(Classic, nil), "classic_queues 100 map[]"},
+		"a classic target": {withTarget(Classic, nil), "queues 1000000 map[]"},
 		"a quorum target": {withTarget(Quorum, nil),
-			"quorum_queues 100 map[dead-letter-strategy:at-least-once delivery-limit:24 overflow:reject-publish]"},
+			"quorum_queues 1000000 map[dead-letter-strategy:at-least-once delivery-limit:24 overflow:reject-publish]"},
 		"a quorum target with a length limit that drops the oldest keeps it": {withTarget(Quorum, Args{"x-max-length": int64(5)}),
-			"quorum_queues 100 map[delivery-limit:24]"},
+			"quorum_queues 1000000 map[delivery-limit:24]"},
 		"the same by somebody's policy": {withTarget(Quorum, nil, theirs(Args{"max-length-bytes": int64(5)})...),
-			"quorum_queues 121 map[delivery-limit:24 max-length-bytes:5]"},
+			"quorum_queues 2000001 map[delivery-limit:24 max-length-bytes:5]"},
 		"a length limit that rejects is as good as none": {withTarget(Quorum, nil, theirs(Args{"max-length": int64(5), "overflow": "reject-publish"})...),
-			"quorum_queues 121 map[dead-letter-strategy:at-least-once delivery-limit:24 max-length:5 overflow:reject-publish]"},
+			"quorum_queues 2000001 map[dead-letter-strategy:at-least-once delivery-limit:24 max-length:5 overflow:reject-publish]"},
 		"a delivery limit of the target's owner stands": {withTarget(Quorum, Args{"x-delivery-limit": int64(3)}),
-			"quorum_queues 100 map[dead-letter-strategy:at-least-once overflow:reject-publish]"},
+			"quorum_queues 1000000 map[dead-letter-strategy:at-least-once overflow:reject-publish]"},
 		"a delivery limit of somebody's policy stands": {withTarget(Quorum, nil, theirs(Args{"delivery-limit": int64(3)})...),
-			"quorum_queues 121 map[dead-letter-strategy:at-least-once delivery-limit:3 overflow:reject-publish]"},
+			"quorum_queues 2000001 map[dead-letter-strategy:at-least-once delivery-limit:3 overflow:reject-publish]"},
 		"somebody's policy that does not apply to the type is outranked and not repeated": {withTarget(Classic, nil, theirs(Args{"delivery-limit": int64(3)})...),
-			"classic_queues 121 map[]"},
+			"queues 2000001 map[]"},
 		"at-least-once of somebody's policy clashes with nothing": {withTarget(Quorum, nil, theirs(Args{"dead-letter-strategy": "at-least-once"})...),
-			"quorum_queues 121 map[dead-letter-strategy:at-least-once delivery-limit:24 overflow:reject-publish]"},
-		"no target and nobody's policy": {New(), "queues 100 map[]"},
+			"quorum_queues 2000001 map[dead-letter-strategy:at-least-once delivery-limit:24 overflow:reject-publish]"},
+		"no target and nobody's policy": {New(), "queues 1000000 map[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := Desired(testRequest(), tc.observed)

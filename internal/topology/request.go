@@ -110,6 +110,21 @@ func (r Request) parkingLot(observed Topology) Queue {
 	return r.queue(r.ParkingLot, RoleParkingLot, args)
 }
 
+// parkingLotThere names a parking lot of this policy that is on the broker: the one of the
+// spec, unless that is missing or somebody else's and there is another.
+func (r Request) parkingLotThere(observed Topology) string {
+	name := r.ParkingLot
+	for _, q := range observed.OwnedQueues(r.Owner) {
+		if q.Name == r.ParkingLot {
+			return q.Name
+		}
+		if q.Arguments.RoleOf() == RoleParkingLot {
+			name = q.Name
+		}
+	}
+	return name
+}
+
 // exchange returns a durable exchange of ours. It is internal, so that no client can
 // publish into the middle of a ladder.
 func (r Request) exchange(name, kind string, role Role, more Args) Exchange {

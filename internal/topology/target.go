@@ -16,8 +16,9 @@ import (
 // RabbitMQ's own default limit. On 4.3 each reject counts towards the limit too.
 const crashBudget = 20
 
-// minPriority is above what brokers and hosting services usually ship.
-const minPriority = 100
+// minPriority is above what people and hosting services use: a policy that appears above
+// ours takes the target away until the next look.
+const minPriority = 1_000_000
 
 // RefusalKind says what about the target stands in the way.
 type RefusalKind string
@@ -67,7 +68,9 @@ func (l *Ladder) addPolicy(observed Topology, exchange string) {
 		}
 		return
 	}
-	p.ApplyTo = target.Type + "_queues"
+	if target.Type == Quorum {
+		p.ApplyTo = "quorum_queues" // its keys would disable it for any other type
+	}
 	p.Priority = max(minPriority, highestOther(observed, r.Target, p.Name)+1)
 	maps.Copy(p.Definition, mergedKeys(below))
 	if target.Type == Quorum {
@@ -155,6 +158,9 @@ func keepsOverflow(observed Topology, target Queue, below Policy) bool {
 func refuseTarget(target Queue) []Refusal {
 	if target.Type != Classic && target.Type != Quorum {
 		return []Refusal{{RefusedType, fmt.Sprintf("queue %q is of type %s, which does not dead-letter; use a classic or a quorum queue", target.Name, target.Type)}}
+	}
+	if owner := target.Arguments.OwnerOf(); owner != "" {
+		return []Refusal{{RefusedType, fmt.Sprintf("queue %q is the %s of RetryPolicy %s; a ladder on it would send messages round for ever, so choose another queue", target.Name, target.Arguments.RoleOf(), owner)}}
 	}
 	if target.Exclusive {
 		return []Refusal{{RefusedType, fmt.Sprintf("queue %q is exclusive to one connection; use a queue that is not", target.Name)}}

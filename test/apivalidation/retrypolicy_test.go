@@ -58,7 +58,7 @@ func TestRetryPolicyCreate(t *testing.T) {
 		"a vhost of 256 characters":      {`vhost: ` + strings.Repeat("a", 256), "spec.vhost: Too long"},
 		"a missing queue is refused":     {`queue: null`, "spec.queue: Required value"},
 		"an empty queue is refused":      {`queue: ""`, "spec.queue: Invalid value"},
-		"a queue with any characters":    {`queue: "orders / €: #1\n*"`, ""},
+		"a queue with any characters":    {`queue: "orders / €: #1*"`, ""},
 		"a queue of 255 characters":      {`queue: ` + strings.Repeat("a", 255), ""},
 		"a queue of 256 characters":      {`queue: ` + strings.Repeat("a", 256), "spec.queue: Too long"},
 		"a queue of 255 bytes":           {`queue: ` + strings.Repeat("€", 85), ""},
@@ -102,6 +102,13 @@ func TestRetryPolicyCreate(t *testing.T) {
 		"an alert at one message":                     {`parkingLot: {alert: {messages: 1}}`, ""},
 		"an alert at more messages than 32 bits hold": {`parkingLot: {alert: {messages: 5000000000}}`, ""},
 		"an alert at no message":                      {`parkingLot: {alert: {messages: 0}}`, "spec.parkingLot.alert.messages: Invalid value: 0"},
+		"a newline in the queue":               {`queue: "new\nline"`, "queue must have no control characters"},
+		"a dot as queue":                       {`queue: "."`, "queue must have no control characters"},
+		"two dots as queue":                    {`queue: ".."`, "queue must have no control characters"},
+		"dots, spaces and slashes in a queue":  {`queue: "a.b c/d%2F#é"`, ""},
+		"a tab in the name of the parking lot": {`parkingLot: {queueName: "a\tb"}`, "parkingLot.queueName must have no control characters"},
+		"a dot as vhost":                       {`vhost: "."`, "vhost must have no control characters"},
+		"a slash as vhost":                     {`vhost: "/"`, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { createPolicy(t, tt) })
