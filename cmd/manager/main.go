@@ -61,9 +61,15 @@ func main() {
 	}
 }
 
+// minReleaseAfter is longer than it takes a broker to count what a new queue holds.
+const minReleaseAfter = 15 * time.Second
+
 func run(ctx context.Context, o options) error {
 	if o.pollInterval < time.Second {
 		return fmt.Errorf("--poll-interval is %s; give at least 1s", o.pollInterval)
+	}
+	if o.releaseAfter < minReleaseAfter {
+		return fmt.Errorf("--release-after is %s; give at least %s, since a broker's counts come up to 10s late", o.releaseAfter, minReleaseAfter)
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {

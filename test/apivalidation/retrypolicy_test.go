@@ -102,13 +102,13 @@ func TestRetryPolicyCreate(t *testing.T) {
 		"an alert at one message":                     {`parkingLot: {alert: {messages: 1}}`, ""},
 		"an alert at more messages than 32 bits hold": {`parkingLot: {alert: {messages: 5000000000}}`, ""},
 		"an alert at no message":                      {`parkingLot: {alert: {messages: 0}}`, "spec.parkingLot.alert.messages: Invalid value: 0"},
-		"a newline in the queue":               {`queue: "new\nline"`, "queue must have no control characters"},
-		"a dot as queue":                       {`queue: "."`, "queue must have no control characters"},
-		"two dots as queue":                    {`queue: ".."`, "queue must have no control characters"},
-		"dots, spaces and slashes in a queue":  {`queue: "a.b c/d%2F#é"`, ""},
-		"a tab in the name of the parking lot": {`parkingLot: {queueName: "a\tb"}`, "parkingLot.queueName must have no control characters"},
-		"a dot as vhost":                       {`vhost: "."`, "vhost must have no control characters"},
-		"a slash as vhost":                     {`vhost: "/"`, ""},
+		"a newline in the queue":                      {`queue: "new\nline"`, "queue must have no control characters"},
+		"a dot as queue":                              {`queue: "."`, "queue must have no control characters"},
+		"two dots as queue":                           {`queue: ".."`, "queue must have no control characters"},
+		"dots, spaces and slashes in a queue":         {`queue: "a.b c/d%2F#é"`, ""},
+		"a tab in the name of the parking lot":        {`parkingLot: {queueName: "a\tb"}`, "parkingLot.queueName must have no control characters"},
+		"a dot as vhost":                              {`vhost: "."`, "vhost must have no control characters"},
+		"a slash as vhost":                            {`vhost: "/"`, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) { createPolicy(t, tt) })

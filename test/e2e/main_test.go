@@ -37,7 +37,7 @@ const (
 	// pollInterval is the shortest that the operator takes.
 	pollInterval = time.Second
 	// releaseAfter is how long a deleted policy waits for a broker that is away.
-	releaseAfter = 6 * time.Second
+	releaseAfter = 20 * time.Second
 	// parallel is how many tests run at a time.
 	parallel = "12"
 	// patience bounds every wait; it is no expectation about speed.

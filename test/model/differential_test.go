@@ -67,8 +67,12 @@ func versions() []string {
 	return []string{"4.0", "4.3"}
 }
 
+// usualSeed makes two runs of the same code the same. Whoever searches for differences
+// gives other seeds.
+const usualSeed = 422887
+
 func all(t *testing.T) []scenario {
-	seed, err := number(seedVariable, uint64(time.Now().UnixNano()%1_000_000))
+	seed, err := number(seedVariable, usualSeed)
 	if err != nil {
 		t.Fatal(err)
 	}

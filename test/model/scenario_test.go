@@ -82,11 +82,25 @@ func publish(t topology.Topology, p publication) *world {
 		w.kill(p.refused, deadletter.MaxLen)
 	}
 	if p.expires {
-		for _, q := range w.first {
-			w.kill(q, deadletter.Expired)
-		}
+		w.expireFirst()
 	}
 	return w
+}
+
+// expireFirst ends the copies of the publication alone: what comes to one of their queues
+// from another has lost the TTL on its way.
+func (w *world) expireFirst() {
+	published := w.copies
+	w.copies = map[string][]deadletter.Message{}
+	for _, q := range w.first {
+		for _, m := range published[q] {
+			w.die(q, m, deadletter.Expired)
+		}
+		delete(published, q)
+	}
+	for q, ms := range published { // where a refusal has led
+		w.copies[q] = append(w.copies[q], ms...)
+	}
 }
 
 // kill lets all copies in a queue die.
@@ -94,16 +108,20 @@ func (w *world) kill(queue string, reason deadletter.Reason) {
 	dying := w.copies[queue]
 	delete(w.copies, queue)
 	for _, m := range dying {
-		fate := deadletter.Die(w.topology, queue, m, reason)
-		if fate.Stalled {
-			w.stalled[queue]++
-		}
-		if fate.Loss != "" {
-			w.losses = append(w.losses, fmt.Sprintf("%s in %s: %s", reason, queue, fate.Loss))
-		}
-		for _, d := range fate.Deliveries {
-			w.copies[d.Queue] = append(w.copies[d.Queue], d.Message)
-		}
+		w.die(queue, m, reason)
+	}
+}
+
+func (w *world) die(queue string, m deadletter.Message, reason deadletter.Reason) {
+	fate := deadletter.Die(w.topology, queue, m, reason)
+	if fate.Stalled {
+		w.stalled[queue]++
+	}
+	if fate.Loss != "" {
+		w.losses = append(w.losses, fmt.Sprintf("%s in %s: %s", reason, queue, fate.Loss))
+	}
+	for _, d := range fate.Deliveries {
+		w.copies[d.Queue] = append(w.copies[d.Queue], d.Message)
 	}
 }
 
