@@ -91,6 +91,7 @@ func admin(tb testing.TB, b *sandbox.Broker, method, path string, body any) {
 	}
 	req.SetBasicAuth(b.Username, b.Password)
 	req.Header.Set("Content-Type", "application/json")
+	req.Close = true // the broker closes idle connections, and a PUT is not tried again
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		tb.Fatal(err)

@@ -263,7 +263,7 @@ func TestZBrokerDownAndBack(t *testing.T) {
 			before := o.now()
 			_, err = o.Snapshot(t.Context(), c, vhost, before)
 			g.Expect(ClassOf(err)).To(Equal(Unreachable))
-			g.Expect(err.Error()).To(Equal(`observe the objects of vhost "down and back" on ` + c.host + `: connection refused`))
+			g.Expect(err.Error()).To(MatchRegexp(`^observe the objects of vhost "down and back" on %s: connection (refused|reset by peer)`, c.host))
 			g.Expect(o.Next(c, vhost)).To(BeTemporally("~", before.Add(wait), 10*time.Second))
 			g.Expect(o.Next(c, "another")).To(Equal(o.Next(c, vhost)), "a dead broker is dead for every vhost")
 			_, again := o.Snapshot(t.Context(), c, "another", o.now())
@@ -274,8 +274,12 @@ func TestZBrokerDownAndBack(t *testing.T) {
 		g.Expect(ClassOf(r.Err)).To(Equal(Unreachable))
 
 		g.Expect(b.Start(t.Context())).To(Succeed())
-		_, err = o.Snapshot(t.Context(), c, vhost, o.now())
-		g.Expect(err).NotTo(HaveOccurred())
+		// A broker that has just begun to answer can still fail for a moment.
+		g.Eventually(func() error {
+			clock.advance(5 * time.Minute)
+			_, err := o.Snapshot(t.Context(), c, vhost, o.now())
+			return err
+		}).WithTimeout(30 * time.Second).WithPolling(200 * time.Millisecond).Should(Succeed())
 		g.Expect(o.clients[c].backoff.err).NotTo(HaveOccurred())
 	})
 }

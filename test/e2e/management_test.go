@@ -52,6 +52,7 @@ func (m management) do(ctx context.Context, method, path string, body any) (int,
 		return 0, nil, err
 	}
 	req.SetBasicAuth(m.username, m.password)
+	req.Close = true // the broker closes idle connections, and a PUT is not tried again
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, nil, err

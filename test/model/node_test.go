@@ -51,6 +51,7 @@ func (n *node) do(ctx context.Context, method, path string, in, out any) error {
 	}
 	req.SetBasicAuth(n.Username, n.Password)
 	req.Header.Set("Content-Type", "application/json")
+	req.Close = true // the broker closes idle connections, and a PUT is not tried again
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
