@@ -18,6 +18,9 @@ const (
 	// gapIntervals is how many intervals may lie between two looks before what the queues
 	// did meanwhile counts as unknown.
 	gapIntervals = 4
+	// minGap keeps a short interval, on a machine that can't keep up with it, from losing
+	// the history again and again: a deletion that needs it would never end.
+	minGap = time.Minute
 )
 
 // Observer shares snapshots: one for each connection and vhost, at most one in each poll
@@ -162,7 +165,7 @@ func (o *Observer) land(client *observedClient, v *observedVhost, f *flight, s S
 		o.failed(client, v, f)
 		return
 	}
-	v.history = v.history.next(s, gapIntervals*o.interval)
+	v.history = v.history.next(s, o.maxGap())
 	v.history.tell(s.Topology)
 	f.snapshot = s
 	v.last, v.backoff, client.backoff = &f.snapshot, backoff{}, backoff{}
@@ -174,7 +177,7 @@ func (o *Observer) prune() {
 	now := o.now()
 	for _, client := range o.clients {
 		maps.DeleteFunc(client.vhosts, func(_ string, v *observedVhost) bool {
-			return v.flight == nil && now.Sub(v.wanted()) > gapIntervals*o.interval
+			return v.flight == nil && now.Sub(v.wanted()) > o.maxGap()
 		})
 	}
 }
@@ -201,6 +204,9 @@ func (o *Observer) failed(client *observedClient, v *observedVhost, f *flight) {
 		v.failedAt = f.started
 	}
 }
+
+// maxGap is how long a vhost may go unobserved before its history begins anew.
+func (o *Observer) maxGap() time.Duration { return max(gapIntervals*o.interval, minGap) }
 
 // Next returns when the next look at the vhost is due: the past when none was taken.
 func (o *Observer) Next(c *Client, vhost string) time.Time {

@@ -98,11 +98,13 @@ func TestATargetThatIsDeletedMeanwhileHasItsMessagesParked(t *testing.T) {
 	t.Parallel()
 	eachTarget(t, func(t *testing.T, w *world, queueType string) {
 		w.declare("orders", queueType, nil)
-		p := w.policy("orders", "orders", 2, 3*time.Second)
+		p := w.policy("orders", "orders", 2, 20*time.Second)
 		w.ready(p)
 		w.publish("", 20, "orders")
 		c := w.consume("orders", func(string, int) bool { return false })
 		w.Eventually(c.count).Should(Equal(20))
+		// With the queue goes what is still in it: all have to be in their tier.
+		w.Eventually(func() int { return w.readyIn("orders.retry.1.20s") }).Should(Equal(20))
 		w.mgmt.must(t, http.MethodDelete, path("queues", w.vhost, "orders"), nil)
 		w.eventually(p, v1alpha1.ConditionReady, "False", v1alpha1.ReasonTargetQueueNotFound)
 		w.expectOnly("orders.parked", 20)

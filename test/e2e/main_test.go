@@ -167,7 +167,7 @@ func startManager(ctx context.Context, config *rest.Config) (func(), error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if err := controllers.Setup(ctx, mgr, controllers.Options{PollInterval: pollInterval, ReleaseAfter: releaseAfter, Concurrency: 4}); err != nil {
+	if err := controllers.Setup(ctx, mgr, controllers.Options{PollInterval: pollInterval, ReleaseAfter: releaseAfter, Concurrency: 16}); err != nil {
 		cancel()
 		return nil, err
 	}
