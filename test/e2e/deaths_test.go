@@ -77,8 +77,9 @@ func TestOtherDeathsEndInTheParkingLot(t *testing.T) {
 					t.Skipf("a %s queue knows no such death", queueType)
 				}
 				w.declare("orders", queueType, d.arguments)
-				w.create(w.policy("orders", "orders", 3, 200*time.Millisecond, 200*time.Millisecond))
-				w.Eventually(func() string { return w.policyOf("orders") }).ShouldNot(BeEmpty())
+				p := w.policy("orders", "orders", 3, 200*time.Millisecond, 200*time.Millisecond)
+				w.create(p)
+				w.Eventually(func() string { return w.policyOf("orders") }).ShouldNot(BeEmpty(), func() string { return w.describe(p) })
 				ids := w.publishDoomed(d.expiration)
 				if d.kill != nil {
 					d.kill(w)
@@ -102,8 +103,9 @@ func TestOtherDeathsAfterARejectionEndInTheParkingLot(t *testing.T) {
 					t.Skipf("a %s queue knows no such death", queueType)
 				}
 				w.declare("orders", queueType, d.arguments)
-				w.create(w.policy("orders", "orders", 3, 2*time.Second, 2*time.Second))
-				w.Eventually(func() string { return w.policyOf("orders") }).ShouldNot(BeEmpty())
+				p := w.policy("orders", "orders", 3, 2*time.Second, 2*time.Second)
+				w.create(p)
+				w.Eventually(func() string { return w.policyOf("orders") }).ShouldNot(BeEmpty(), func() string { return w.describe(p) })
 				ids := w.publishAndReject()
 				if d.kill != nil {
 					d.kill(w)

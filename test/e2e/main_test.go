@@ -39,7 +39,7 @@ const (
 	// releaseAfter is how long a deleted policy waits for a broker that is away.
 	releaseAfter = 20 * time.Second
 	// parallel is how many tests run at a time.
-	parallel = "12"
+	parallel = "8"
 	// patience bounds every wait; it is no expectation about speed.
 	patience = 90 * time.Second
 )
@@ -167,7 +167,7 @@ func startManager(ctx context.Context, config *rest.Config) (func(), error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if err := controllers.Setup(ctx, mgr, controllers.Options{PollInterval: pollInterval, ReleaseAfter: releaseAfter, Concurrency: 16}); err != nil {
+	if err := controllers.Setup(ctx, mgr, controllers.Options{PollInterval: pollInterval, ReleaseAfter: releaseAfter, Concurrency: 4}); err != nil {
 		cancel()
 		return nil, err
 	}
