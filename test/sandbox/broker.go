@@ -131,7 +131,17 @@ func StartBroker(ctx context.Context, log Log, version string, options ...Broker
 		}
 		return newBroker(log, external), nil
 	}
-	runner, err := createRunner(ctx, log, version, o.owner)
+	b, err := startNew(ctx, log, version, o.owner)
+	if err != nil && ctx.Err() == nil {
+		// Between its choice and its use a port can go to another program: once more, with others.
+		log("RabbitMQ %s did not start, trying once more: %v", version, err)
+		b, err = startNew(ctx, log, version, o.owner)
+	}
+	return b, err
+}
+
+func startNew(ctx context.Context, log Log, version string, o owner) (*Broker, error) {
+	runner, err := createRunner(ctx, log, version, o)
 	if err != nil {
 		return nil, err
 	}
