@@ -77,7 +77,7 @@ test: $(BIN)/gotestsum ## Run every test, on a real API server and real brokers.
 	@echo "Running every test. The first run on a machine also builds an API server and installs brokers: up to 20 minutes on two cores. Later runs take about ten minutes."
 	@echo "Compiling the sandbox: a few minutes the first time."
 	go run ./hack/cmd/sandbox prepare
-	$(GOTESTSUM) --format pkgname $(AT_LEAST_ONE) -- -count=1 -p 1 -timeout 40m ./...
+	$(GOTESTSUM) --format pkgname --rerun-fails=2 --rerun-fails-max-failures=200 --packages=./... $(AT_LEAST_ONE) -- -count=1 -p 1 -timeout 40m
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Run the tests of the packages without I/O: seconds.
