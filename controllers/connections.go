@@ -20,12 +20,6 @@ import (
 	"github.com/retry-operator/rabbitmq-retry-operator/internal/broker"
 )
 
-// Keys of a credentials Secret.
-const (
-	secretKeyUsername = "username"
-	secretKeyPassword = "password"
-)
-
 // Connections turns BrokerConnections into clients, and keeps each client until the
 // connection or its Secret changes.
 type Connections struct {
@@ -118,7 +112,7 @@ func (c *Connections) credentials(ctx context.Context, key types.NamespacedName)
 		return "", "", notFoundAs(err, v1alpha1.ReasonCredentialsNotFound,
 			"Secret %q does not exist in namespace %q; create it with the keys username and password", key.Name, key.Namespace)
 	}
-	for _, k := range []string{secretKeyUsername, secretKeyPassword} {
+	for _, k := range []string{v1alpha1.CredentialsUsernameKey, v1alpha1.CredentialsPasswordKey} {
 		if len(secret.Data[k]) == 0 {
 			return "", "", &failure{
 				reason:  v1alpha1.ReasonCredentialsNotFound,
@@ -126,7 +120,7 @@ func (c *Connections) credentials(ctx context.Context, key types.NamespacedName)
 			}
 		}
 	}
-	return string(secret.Data[secretKeyUsername]), string(secret.Data[secretKeyPassword]), nil
+	return string(secret.Data[v1alpha1.CredentialsUsernameKey]), string(secret.Data[v1alpha1.CredentialsPasswordKey]), nil
 }
 
 func (c *Connections) forget(key types.NamespacedName) {
